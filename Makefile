@@ -1,0 +1,51 @@
+# Every target sets itself up from nothing: Python 3.11+ and make are all it takes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo-ready
+
+.PHONY: help demo test lint format bench docs clean
+
+help:  ## List the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(DEMO_READY): $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[report]'
+	@touch $@
+
+$(READY): $(BIN)/python pyproject.toml requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(DEMO_READY)  ## Fit, calibrate and identify in a simulated world
+	$(BIN)/holue demo
+
+test: $(READY)  ## Lint, types, layers, doctests, examples and tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY)  ## Style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## Rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## Measure speed and memory
+	$(BIN)/holue bench
+
+docs: $(READY)  ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean:  ## Remove what the other commands made
+	rm -rf $(VENV) site demo .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,102 @@
+"""Errors: everything a user can get wrong, in one tree.
+
+HolueError
+├── InvalidInputError (ValueError)      a value breaks a rule
+│   ├── InvalidEmbeddingsError          zero, NaN, wrong dimension, complex or object vectors
+│   ├── InvalidConcentrationError       κ ≤ 0, infinite, or as many as there are no probes for
+│   ├── InvalidSubjectsError            missing, duplicate, mixed or unknown subject ids
+│   ├── InvalidParameterError           a setting outside its range
+│   ├── GalleryTooSmallError            no subject, or one where two are needed
+│   ├── CalibrationDataError            validation probes that cannot settle an operating point
+│   ├── UnreachableThresholdError       no concentration gives this threshold
+│   └── InvalidFileError                a file of the user's that cannot be read as it should
+├── NotReadyError (NotFittedError)      a verb used before the one it builds on
+│   ├── NotFittedYetError               fit first
+│   └── NotCalibratedError              calibrate first
+├── ArtifactError                       a saved directory that cannot be trusted
+│   ├── CorruptArtifactError            a file is missing, changed or unreadable
+│   ├── NewerArtifactError              written by a later version of the format
+│   └── UnsafeArtifactError             it holds a pickle
+└── MissingDependencyError (ImportError)  an extra is not installed
+
+Each message names the field, the rule, the value and a way out.
+"""
+
+from __future__ import annotations
+
+from sklearn.exceptions import NotFittedError
+
+
+class HolueError(Exception):
+    """The root: catch this to catch everything holue raises on purpose."""
+
+
+class InvalidInputError(HolueError, ValueError):
+    """A value breaks a rule."""
+
+
+class InvalidEmbeddingsError(InvalidInputError):
+    """Embeddings are zero, not finite, of the wrong shape or of the wrong kind."""
+
+
+class InvalidConcentrationError(InvalidInputError):
+    """A concentration is not a positive finite number, or their count does not match."""
+
+
+class InvalidSubjectsError(InvalidInputError):
+    """Subject ids are missing, duplicated, of mixed types, or not enrolled."""
+
+
+class InvalidParameterError(InvalidInputError):
+    """A setting lies outside its range."""
+
+
+class GalleryTooSmallError(InvalidInputError):
+    """The gallery holds fewer subjects than the operation needs."""
+
+
+class CalibrationDataError(InvalidInputError):
+    """Validation probes cannot settle an operating point or a quality score."""
+
+
+class UnreachableThresholdError(InvalidInputError):
+    """No concentration gives the wanted threshold at this prior."""
+
+
+class InvalidFileError(InvalidInputError):
+    """A file cannot be read as what it should be; the message names the file and the key."""
+
+
+class NotReadyError(HolueError, NotFittedError):  # type: ignore[misc]
+    """A verb was used before the one it builds on."""
+
+
+class NotFittedYetError(NotReadyError):
+    """The recogniser has no gallery yet: call ``fit`` first."""
+
+
+class NotCalibratedError(NotReadyError):
+    """The recogniser has no operating point or no fitted quality yet: call ``calibrate`` first."""
+
+
+class ArtifactError(HolueError):
+    """A saved directory cannot be loaded or written."""
+
+
+class CorruptArtifactError(ArtifactError):
+    """A file of the directory is missing, changed or unreadable."""
+
+
+class NewerArtifactError(ArtifactError):
+    """The directory was written by a later version of the format."""
+
+
+class UnsafeArtifactError(ArtifactError):
+    """The directory holds a pickle, which could run code when loaded."""
+
+
+class MissingDependencyError(HolueError, ImportError):
+    """An optional dependency is not installed; the message carries the install line."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; run: pip install 'holue[{extra}]'")
