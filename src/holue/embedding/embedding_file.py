@@ -1,0 +1,160 @@
+"""EmbeddingFile: raw embeddings on disk, with who they are of and which model made them."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import InvalidEmbeddingsError, InvalidFileError, UnsafeArtifactError
+from holue.gallery.embeddings import FloatArray, as_vectors, normalize
+
+Names = npt.NDArray[np.str_]
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingFile:
+    """Raw embeddings (n, d), whose norms carry quality; features (n, f) where the model has a bottleneck.
+
+    ``fingerprint`` is "" in a file that other software made: nothing is known then of the model.
+
+    >>> sample, subject = np.array(["ann/1.jpg"]), np.array(["ann"])
+    >>> file = EmbeddingFile(np.array([[3.0, 4.0]]), None, sample, subject, "f00d", "tiny")
+    >>> file.norms, file.directions
+    (array([5.]), array([[0.6, 0.8]]))
+    """
+
+    embeddings: FloatArray
+    features: FloatArray | None
+    sample_id: Names
+    subject_id: Names
+    fingerprint: str
+    model: str
+
+    def __len__(self) -> int:
+        return len(self.embeddings)
+
+    @property
+    def norms(self) -> npt.NDArray[np.float64]:
+        """‖e‖ of every raw embedding."""
+        norms: npt.NDArray[np.float64] = np.linalg.norm(self.embeddings.astype(np.float64), axis=1)
+        return norms
+
+    @property
+    def directions(self) -> FloatArray:
+        """The embeddings, each divided by its norm."""
+        return normalize(self.embeddings, field="embeddings")
+
+    def take(self, rows: npt.NDArray[Any]) -> EmbeddingFile:
+        """The samples at ``rows`` (indices or a mask)."""
+        features = None if self.features is None else self.features[rows]
+        return EmbeddingFile(
+            self.embeddings[rows],
+            features,
+            self.sample_id[rows],
+            self.subject_id[rows],
+            self.fingerprint,
+            self.model,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write an ``.npz`` without pickles, whole or not at all."""
+        arrays: dict[str, npt.NDArray[Any]] = {
+            "format": np.asarray(FORMAT),
+            "embeddings": self.embeddings,
+            "sample_id": self.sample_id.astype(np.str_),
+            "subject_id": self.subject_id.astype(np.str_),
+            "fingerprint": np.asarray(self.fingerprint),
+            "model": np.asarray(self.model),
+        }
+        if self.features is not None:
+            arrays["features"] = self.features
+        write_arrays(Path(path), arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> EmbeddingFile:
+        """Read what :meth:`save` wrote, or an ``.npz`` with ``embeddings``, ``subject_id``, ``sample_id``."""
+        path = Path(path)
+        arrays = read_arrays(path)
+        if int(arrays.get("format", np.asarray(FORMAT))) > FORMAT:
+            raise InvalidFileError(f"{path}: format {arrays['format']} is newer than {FORMAT}; update holue")
+        for key in ("embeddings", "sample_id", "subject_id"):
+            if key not in arrays:
+                raise InvalidFileError(
+                    f"{path}: the array {key!r} is missing; it holds {', '.join(sorted(arrays))}"
+                )
+        embeddings = as_vectors(arrays["embeddings"], field=f"{path}: embeddings")
+        features = arrays.get("features")
+        for key in ("sample_id", "subject_id", "features"):
+            if key in arrays and len(arrays[key]) != len(embeddings):
+                raise InvalidFileError(
+                    f"{path}: {key} has {len(arrays[key])} rows for {len(embeddings)} embeddings"
+                )
+        return cls(
+            embeddings,
+            None if features is None else as_vectors(features, field=f"{path}: features"),
+            arrays["sample_id"].astype(np.str_),
+            arrays["subject_id"].astype(np.str_),
+            str(arrays.get("fingerprint", "")),
+            str(arrays.get("model", "")),
+        )
+
+
+def require_same_fingerprint(*files: EmbeddingFile, allow_unknown: bool = False) -> None:
+    """Refuse to mix embeddings of different models: their cosines mean nothing.
+
+    A file without a fingerprint is refused too, unless ``allow_unknown``: then only dimensions are compared.
+    """
+    for file in files:
+        if not file.fingerprint and not allow_unknown:
+            raise InvalidEmbeddingsError(
+                "an embedding file carries no fingerprint, so its model is not known; embed the samples with "
+                "`holue embed`, or pass allow_unknown=True if you are sure of the model"
+            )
+        if file.embeddings.shape[1] != files[0].embeddings.shape[1]:
+            raise InvalidEmbeddingsError(
+                f"embeddings of {files[0].embeddings.shape[1]} and of {file.embeddings.shape[1]} dimensions "
+                "cannot be compared; embed gallery and probes with one model"
+            )
+    known = {file.fingerprint: file.model for file in files if file.fingerprint}
+    if len(known) > 1:
+        listed = ", ".join(
+            f"{model or 'unnamed'} ({fingerprint[:12]})" for fingerprint, model in known.items()
+        )
+        raise InvalidEmbeddingsError(
+            f"embeddings come from different models or preprocessing: {listed}; "
+            "embed gallery and probes with one model"
+        )
+
+
+def write_arrays(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
+    """An ``.npz`` that appears under its name only once it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with unfinished.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, **arrays)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an ``.npz``; a pickle inside it is refused."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except (OSError, EOFError, zipfile.BadZipFile, KeyError, AttributeError) as error:
+        raise InvalidFileError(f"{path}: not a readable .npz ({error})") from error
+    except ValueError as error:
+        if "allow_pickle" in str(error) or "pickled" in str(error).lower():
+            raise UnsafeArtifactError(
+                f"{path}: it holds a pickle, which could run code; save plain arrays"
+            ) from error
+        raise InvalidFileError(f"{path}: not a readable .npz ({error})") from error

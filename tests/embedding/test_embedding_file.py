@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holue.embedding.embedding_file import EmbeddingFile, require_same_fingerprint
+from holue.errors import InvalidEmbeddingsError, InvalidFileError, UnsafeArtifactError
+
+FILE = EmbeddingFile(
+    np.arange(1, 13, dtype=np.float32).reshape(4, 3),
+    np.arange(8, dtype=np.float32).reshape(4, 2),
+    np.array(["a/1", "a/2", "b/1", "é/1"]),
+    np.array(["a", "a", "b", "é"]),
+    "f" * 64,
+    "tiny",
+)
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    FILE.save(tmp_path / "x.npz")
+    loaded = EmbeddingFile.load(tmp_path / "x.npz")
+    for name in ("embeddings", "features", "sample_id", "subject_id"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(FILE, name))
+    assert (loaded.fingerprint, loaded.model, len(loaded)) == (FILE.fingerprint, FILE.model, 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]
+
+
+def test_rows_are_taken_together() -> None:
+    part = FILE.take(FILE.subject_id == "a")
+    assert list(part.sample_id) == ["a/1", "a/2"]
+    assert part.features is not None
+    assert part.features.shape == (2, 2)
+    np.testing.assert_allclose(np.linalg.norm(part.directions, axis=1), 1, rtol=1e-6)  # float32
+
+
+def test_files_of_one_model_may_be_mixed() -> None:
+    require_same_fingerprint(FILE, FILE.take(np.array([0])))
+
+
+def test_files_of_different_models_may_not() -> None:
+    other = replace(FILE, fingerprint="0" * 64, model="huge")
+    with pytest.raises(InvalidEmbeddingsError, match=r"different models.*tiny \(ffff.*huge \(0000"):
+        require_same_fingerprint(FILE, other)
+
+
+def test_an_unknown_model_must_be_allowed_and_must_have_the_dimension() -> None:
+    foreign = replace(FILE, fingerprint="", model="")
+    with pytest.raises(InvalidEmbeddingsError, match="no fingerprint"):
+        require_same_fingerprint(FILE, foreign)
+    require_same_fingerprint(FILE, foreign, allow_unknown=True)
+    with pytest.raises(InvalidEmbeddingsError, match="of 3 and of 2 dimensions"):
+        require_same_fingerprint(FILE, replace(foreign, embeddings=np.ones((4, 2))), allow_unknown=True)
+
+
+def test_a_foreign_file_loads_without_a_fingerprint(tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "x.npz",
+        embeddings=FILE.embeddings.astype(np.float16),
+        sample_id=FILE.sample_id,
+        subject_id=np.array([1, 1, 2, 3]),
+    )
+    loaded = EmbeddingFile.load(tmp_path / "x.npz")
+    assert (loaded.fingerprint, loaded.features, loaded.embeddings.dtype) == ("", None, np.float32)
+    assert list(loaded.subject_id) == ["1", "1", "2", "3"]
+
+
+def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "x.npz",
+        embeddings=FILE.embeddings,
+        sample_id=np.array(["a", None] * 2),
+        subject_id=FILE.subject_id,
+    )
+    with pytest.raises(UnsafeArtifactError, match=r"x.npz: it holds a pickle"):
+        EmbeddingFile.load(tmp_path / "x.npz")
+
+
+def test_a_broken_file_says_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    with pytest.raises(InvalidFileError, match=r"x.npz: not a readable"):
+        EmbeddingFile.load(path)
+    path.write_bytes(b"junk")
+    with pytest.raises((InvalidFileError, UnsafeArtifactError), match=r"x.npz"):
+        EmbeddingFile.load(path)
+    np.savez(path, embeddings=FILE.embeddings, sample_id=FILE.sample_id)
+    with pytest.raises(InvalidFileError, match="'subject_id' is missing; it holds embeddings, sample_id"):
+        EmbeddingFile.load(path)
+    np.savez(path, embeddings=FILE.embeddings, sample_id=FILE.sample_id, subject_id=["a"])
+    with pytest.raises(InvalidFileError, match="subject_id has 1 rows for 4 embeddings"):
+        EmbeddingFile.load(path)
+    np.savez(path, embeddings=np.full((4, 3), np.nan), sample_id=FILE.sample_id, subject_id=FILE.subject_id)
+    with pytest.raises(InvalidEmbeddingsError, match="NaN"):
+        EmbeddingFile.load(path)
