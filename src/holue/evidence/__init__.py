@@ -1,0 +1,1 @@
+"""The narrow waist: what a gallery says about probes."""

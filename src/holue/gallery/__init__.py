@@ -1,0 +1,1 @@
+"""The domain: embeddings, templates, and who is enrolled."""

@@ -1,0 +1,49 @@
+"""holue: open-set recognition that knows when it is wrong.
+
+>>> from holue import OpenSetRecognizer, UNKNOWN
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holue.errors import HolueError
+    from holue.gallery.gallery import Gallery
+    from holue.gallery.subjects import UNKNOWN
+    from holue.recognition.identifications import Identifications
+    from holue.recognition.operating import OperatingPoint
+    from holue.recognition.recognizer import OpenSetRecognizer
+
+__version__ = _version("holue")
+
+# Resolved on first use: importing holue stays instant, whatever it needs later.
+_HOMES = {
+    "UNKNOWN": "holue.gallery.subjects",
+    "Gallery": "holue.gallery.gallery",
+    "HolueError": "holue.errors",
+    "Identifications": "holue.recognition.identifications",
+    "OpenSetRecognizer": "holue.recognition.recognizer",
+    "OperatingPoint": "holue.recognition.operating",
+}
+
+__all__ = [
+    "UNKNOWN",
+    "Gallery",
+    "HolueError",
+    "Identifications",
+    "OpenSetRecognizer",
+    "OperatingPoint",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'holue' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,97 @@
+"""Evidence: what part of a gallery says about a batch of probes.
+
+For every probe and every *sharpness* ``a`` it holds
+
+    log_mass   = ln Σ_c e^{a g_c}                    how much of the part is near the probe
+    mean_score = Σ_c g_c e^{a g_c} / Σ_c e^{a g_c}   how near that mass is
+
+beside the best scores with their subjects. ``g_c`` is the cosine ``s_c``, or a link of it (see ``link.py``).
+Everything above (posterior, decision, quality) follows from these few numbers, and they merge: blocks, threads and
+machines produce the same type, and the number of subjects K and the prior β enter only when the posterior is closed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import InvalidInputError
+
+Float64Array = npt.NDArray[np.float64]
+
+NO_SUBJECT = -1
+"""Index of an unfilled place among the top, where a part holds fewer than k subjects; its score is −inf."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Evidence of ``n_subjects`` subjects about n probes at m sharpnesses, with the top k of each probe."""
+
+    top_scores: npt.NDArray[np.floating[Any]]  # (n, k) cosines, best first; −inf where unfilled
+    top_index: npt.NDArray[np.int64]  # (n, k) gallery rows; NO_SUBJECT where unfilled
+    log_mass: Float64Array  # (n, m); −inf where no subject was seen
+    mean_score: Float64Array  # (n, m); 0 where no subject was seen
+    n_subjects: int
+    sharpness: Float64Array  # (m,)
+
+    @classmethod
+    def empty(cls, n_probes: int, sharpness: npt.ArrayLike, top_k: int) -> Evidence:
+        """The identity of :func:`merge`: no subject seen."""
+        a = np.atleast_1d(np.asarray(sharpness, dtype=np.float64))
+        return cls(
+            np.full((n_probes, top_k), -np.inf),
+            np.full((n_probes, top_k), NO_SUBJECT, dtype=np.int64),
+            np.full((n_probes, len(a)), -np.inf),
+            np.zeros((n_probes, len(a))),
+            0,
+            a,
+        )
+
+    def __len__(self) -> int:
+        return len(self.top_index)
+
+    def missing_log_mass(self, n_gallery: int) -> Float64Array:
+        """Upper bound (m,) on the log-mass of the subjects not seen: ``ln(K − n) + a``, −inf when all were.
+
+        It holds for the cosine itself, whose greatest value is 1.
+        """
+        missing = n_gallery - self.n_subjects
+        if missing < 0:
+            raise InvalidInputError(f"evidence covers {self.n_subjects} subjects, the gallery holds only {n_gallery}")
+        return np.log(missing) + self.sharpness if missing else np.full_like(self.sharpness, -np.inf)
+
+
+def merge(left: Evidence, right: Evidence) -> Evidence:
+    """Evidence of two disjoint parts of a gallery, taken together.
+
+    Associative and commutative up to rounding; equal scores are ordered by the smaller index, so that how a gallery is
+    split cannot decide a tie.
+    """
+    if len(left) != len(right) or not np.array_equal(left.sharpness, right.sharpness):
+        raise InvalidInputError(
+            f"only evidence about the same probes at the same sharpness merges: got {len(left)} probes at "
+            f"{left.sharpness} and {len(right)} at {right.sharpness}"
+        )
+    top_k = max(left.top_index.shape[1], right.top_index.shape[1])
+    scores = np.concatenate([left.top_scores, right.top_scores], axis=1)
+    index = np.concatenate([left.top_index, right.top_index], axis=1)
+    # Unfilled places (−1) have score −inf and so come last whatever their index.
+    order = np.lexsort((index, -scores), axis=1)[:, :top_k]
+    log_mass = np.logaddexp(left.log_mass, right.log_mass)
+    return Evidence(
+        np.take_along_axis(scores, order, axis=1),
+        np.take_along_axis(index, order, axis=1),
+        log_mass,
+        _share(left.log_mass, log_mass) * left.mean_score + _share(right.log_mass, log_mass) * right.mean_score,
+        left.n_subjects + right.n_subjects,
+        left.sharpness,
+    )
+
+
+def _share(log_part: Float64Array, log_whole: Float64Array) -> Float64Array:
+    seen = np.isfinite(log_part)
+    share: Float64Array = np.exp(np.where(seen, log_part, 0.0) - np.where(seen, log_whole, 0.0))
+    return np.where(seen, share, 0.0)

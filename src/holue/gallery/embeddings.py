@@ -1,0 +1,136 @@
+"""Embeddings: unit directions on the hypersphere, with an optional concentration each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_array
+
+from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError
+
+FloatArray = npt.NDArray[np.floating[Any]]
+Float64Array = npt.NDArray[np.float64]
+
+UNIT_TOLERANCE = 2e-3
+"""How far a norm may be from 1 and still count as a direction: float16 rounding at any dimension."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Directions ``z`` (n, d) of unit length and, where known, concentrations ``κ_x`` (n,).
+
+    Build it with :meth:`from_samples`, which validates and normalises; the constructor trusts.
+    """
+
+    directions: FloatArray
+    concentrations: Float64Array | None = None
+
+    @classmethod
+    def from_samples(cls, X: object, concentration: object = None, *, dim: int | None = None, field: str = "X") -> Self:
+        """Raw vectors → directions, in the precision they came in (float16 becomes float32, integers float64).
+
+        >>> Embeddings.from_samples([[3.0, 4.0]], concentration=50).directions
+        array([[0.6, 0.8]])
+        """
+        vectors = as_vectors(X, dim=dim, field=field)
+        return cls(normalize(vectors, field=field), as_concentrations(concentration, len(vectors)))
+
+    def __len__(self) -> int:
+        return len(self.directions)
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates, d."""
+        return int(self.directions.shape[1])
+
+    def take(self, rows: slice | npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Embeddings:
+        """The embeddings at ``rows`` (anything that indexes a numpy axis)."""
+        kappa = self.concentrations
+        return Embeddings(self.directions[rows], None if kappa is None else kappa[rows])
+
+
+def as_vectors(X: object, *, dim: int | None = None, field: str = "X") -> FloatArray:
+    """``X`` as a finite float32 or float64 matrix (n, d ≥ 2), or a clear error."""
+    if getattr(getattr(X, "dtype", None), "kind", None) == "O" or (
+        not hasattr(X, "dtype") and not hasattr(X, "toarray") and np.asarray(X).dtype.kind == "O"
+    ):
+        raise InvalidEmbeddingsError(
+            f"{field} is an object array; embeddings must be numbers of one width: "
+            "convert with np.asarray(X, dtype=float)"
+        )
+    try:
+        # scikit-learn's own border check: its wording is what users of the field recognise.
+        vectors: FloatArray = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_features=2,
+            input_name=field,
+        )
+    except (ValueError, TypeError) as error:
+        raise InvalidEmbeddingsError(f"{field}: {error}") from error
+    finite = np.isfinite(vectors).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InvalidEmbeddingsError(
+            f"{field} contains NaN or infinity, first in row {row}; remove the row or embed the sample again"
+        )
+    if dim is not None and vectors.shape[1] != dim:
+        raise InvalidEmbeddingsError(
+            f"{field} has {vectors.shape[1]} features, but OpenSetRecognizer is expecting {dim} features as input: "
+            "probes and gallery must come from the same embedding model"
+        )
+    if getattr(X, "dtype", None) == np.float16:
+        return vectors.astype(np.float32)
+    return vectors
+
+
+def normalize(vectors: FloatArray, *, field: str = "X") -> FloatArray:
+    """Rows divided by their Euclidean norm; a zero row is an error, overflow is not possible."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    zero = largest[:, 0] == 0
+    if zero.any():
+        raise InvalidEmbeddingsError(
+            f"{field} has a zero vector in row {int(zero.argmax())}: it has no direction; remove the row"
+        )
+    scaled = vectors / largest
+    return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)  # type: ignore[no-any-return]
+
+
+def as_directions(X: object, *, field: str) -> FloatArray:
+    """``X`` as it is, once every row is seen to be a unit vector: formulas do not rescale their input."""
+    vectors = as_vectors(X, field=field)
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    off = np.abs(norms - 1) > UNIT_TOLERANCE
+    if off.any():
+        row = int(off.argmax())
+        raise InvalidEmbeddingsError(
+            f"{field} must hold unit vectors: row {row} has norm {norms[row]:.6g}; "
+            "divide it by its norm, or use OpenSetRecognizer, which does"
+        )
+    return vectors
+
+
+def as_concentrations(value: object, n: int, *, field: str = "concentration") -> Float64Array | None:
+    """Concentrations (n,) from a scalar, (n,) or (n, 1); None stays None."""
+    if value is None:
+        return None
+    given = np.asarray(value)
+    if given.dtype.kind not in "iuf":
+        raise InvalidConcentrationError(f"{field} must be real numbers, got dtype {given.dtype}")
+    if given.ndim == 2 and given.shape[1] == 1:
+        given = given[:, 0]
+    if given.ndim > 1 or (given.ndim == 1 and len(given) != n):
+        raise InvalidConcentrationError(f"{field} must be one number per embedding: got shape {given.shape} for {n}")
+    kappa = np.broadcast_to(given.astype(np.float64), (n,))
+    bad = ~(np.isfinite(kappa) & (kappa > 0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise InvalidConcentrationError(
+            f"{field} must be positive and finite: entry {row} is {kappa[row]!r}; "
+            "a head that predicts log κ needs exp, a variance needs its inverse"
+        )
+    return kappa

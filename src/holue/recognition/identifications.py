@@ -1,0 +1,129 @@
+"""Identifications: the answers for a batch of probes, as arrays that can be indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import MissingDependencyError
+from holue.gallery.embeddings import Float64Array
+from holue.gallery.subjects import UNKNOWN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ACCEPTED, REJECTED = "accepted", "rejected"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One enrolled subject the probe might be."""
+
+    subject: Any
+    score: float
+    probability: float
+
+
+@dataclass(frozen=True)
+class Identification:
+    """The answer for one probe."""
+
+    subject: Any
+    decision: str
+    score: float
+    p_subject: float
+    p_unknown: float
+    quality: float
+    uncertainty: float
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Identifications:
+    """Answers for n probes: one array per field; ``answers[3]`` is one answer, ``answers[mask]`` are several."""
+
+    subject: npt.NDArray[Any]  # (n,) the subject, or UNKNOWN
+    decision: npt.NDArray[np.str_]  # (n,) "accepted" or "rejected"
+    score: Float64Array  # (n,) best cosine
+    p_subject: Float64Array  # (n,) probability of the best candidate
+    p_unknown: Float64Array  # (n,) probability that nobody enrolled is shown
+    quality: Float64Array  # (n,) higher = more reliable, on the method's own scale
+    uncertainty: Float64Array  # (n,) higher = less certain
+    candidate_subjects: npt.NDArray[Any]  # (n, k) best first
+    candidate_scores: Float64Array  # (n, k)
+    candidate_probabilities: Float64Array  # (n, k)
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> Identification: ...
+    @overload
+    def __getitem__(self, key: slice | npt.NDArray[Any] | list[int]) -> Identifications: ...
+    def __getitem__(self, key: Any) -> Identification | Identifications:
+        if not isinstance(key, int | np.integer):
+            return Identifications(**{name: getattr(self, name)[key] for name in self.__dataclass_fields__})
+        return Identification(
+            subject=self.subject[key],
+            decision=str(self.decision[key]),
+            score=float(self.score[key]),
+            p_subject=float(self.p_subject[key]),
+            p_unknown=float(self.p_unknown[key]),
+            quality=float(self.quality[key]),
+            uncertainty=float(self.uncertainty[key]),
+            candidates=tuple(self._candidates(int(key))),
+        )
+
+    def __iter__(self) -> Iterator[Identification]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def accepted(self) -> npt.NDArray[np.bool_]:
+        """Which probes were taken for an enrolled subject."""
+        return np.asarray(self.decision == ACCEPTED)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns of plain Python values, ready for JSON; UNKNOWN becomes None."""
+        columns: dict[str, list[Any]] = {
+            name: getattr(self, name).tolist()
+            for name in ("decision", "score", "p_subject", "p_unknown", "quality", "uncertainty")
+        }
+        candidates = [
+            [
+                {"subject": _plain(c.subject), "score": c.score, "probability": c.probability}
+                for c in self._candidates(i)
+            ]
+            for i in range(len(self))
+        ]
+        return {"subject": [_plain(s) for s in self.subject], **columns, "candidates": candidates}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row per probe; candidates as columns ``candidate_1``, ``score_1``, ``probability_1`` and so on."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingDependencyError("pandas", "report") from error
+        columns = self.to_dict()
+        del columns["candidates"]
+        frame = pd.DataFrame(columns)
+        for rank in range(self.candidate_subjects.shape[1]):
+            frame[f"candidate_{rank + 1}"] = self.candidate_subjects[:, rank]
+            frame[f"score_{rank + 1}"] = self.candidate_scores[:, rank]
+            frame[f"probability_{rank + 1}"] = self.candidate_probabilities[:, rank]
+        return frame
+
+    def _candidates(self, row: int) -> Iterator[Candidate]:
+        for subject, score, probability in zip(
+            self.candidate_subjects[row], self.candidate_scores[row], self.candidate_probabilities[row]
+        ):
+            yield Candidate(subject, float(score), float(probability))
+
+
+def _plain(subject: Any) -> Any:
+    if subject is UNKNOWN:
+        return None
+    return subject.item() if isinstance(subject, np.generic) else subject

@@ -1,0 +1,41 @@
+"""HolisticMLPQuality: P(correct) learned from the two KL terms (HolUE-MLP)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.gallery.embeddings import Float64Array
+from holue.recognition.head import ResidualSigmoidHead
+from holue.recognition.quality.holistic_sum import HolisticSumQuality
+from holue.recognition.quality.score import State
+from holue.recognition.reading import Reading
+
+
+class HolisticMLPQuality(HolisticSumQuality):
+    """``q = f_θ(z(KL₁), z(KL₂)) ∈ [0, 1]``: the paper's head, trained on right and wrong validation answers."""
+
+    name = "HolUE-MLP"
+    is_probability = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = ResidualSigmoidHead()
+
+    def fit(self, reading: Reading, correct: npt.NDArray[np.bool_], rng: np.random.Generator) -> None:
+        """Standardise the terms, then train the head."""
+        super().fit(reading, correct, rng)
+        self.head.fit(self.standardizer(self.terms(reading)), correct, rng)
+
+    def __call__(self, reading: Reading) -> Float64Array:
+        """Quality (n,)."""
+        return self.head(self.standardizer(self.terms(reading)))
+
+    def state(self) -> State:
+        """The fitted numbers."""
+        return {**super().state(), **self.head.state()}
+
+    def restore(self, state: State) -> None:
+        """Take back what :meth:`state` gave."""
+        super().restore(state)
+        self.head.restore(state)

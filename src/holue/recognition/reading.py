@@ -1,0 +1,100 @@
+"""Reading: everything one scan at one operating point says about a batch of probes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import InvalidConcentrationError
+from holue.evidence.evidence import Evidence
+from holue.evidence.scan import scan
+from holue.gallery.embeddings import Embeddings, Float64Array
+from holue.gallery.gallery import Gallery
+from holue.recognition.model import ConvolvedVonMisesFisher, Posterior, close, log_peak
+from holue.recognition.operating import OperatingPoint
+
+DECISION, TEMPERED = 0, 1
+"""Columns of the evidence: sharpness κ, for decisions and probabilities, and κ/T, for HolUE."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Probes, the gallery, the operating point and the evidence: what every quality score reads."""
+
+    probes: Embeddings
+    gallery: Gallery
+    point: OperatingPoint
+    temperature: float
+    evidence: Evidence
+
+    @classmethod
+    def of(
+        cls,
+        probes: Embeddings,
+        gallery: Gallery,
+        point: OperatingPoint,
+        *,
+        temperature: float,
+        top_k: int = 5,
+        threads: int | None = None,
+    ) -> Reading:
+        """Scan the gallery once, at both sharpnesses."""
+        kappa = point.concentration
+        evidence = scan(probes.directions, gallery, [kappa, kappa / temperature], top_k=max(top_k, 1), threads=threads)
+        return cls(probes, gallery, point, temperature, evidence)
+
+    def __len__(self) -> int:
+        return len(self.probes)
+
+    @property
+    def best_score(self) -> Float64Array:
+        """The acceptance score ``s(p) = max_c μ_c·z``."""
+        return np.asarray(self.evidence.top_scores[:, 0], dtype=np.float64)
+
+    @property
+    def accepted(self) -> npt.NDArray[np.bool_]:
+        """``s(p) ≥ τ``, which is ``p_0 ≤ max_c p_c`` (paper, decision equivalence)."""
+        return self.best_score >= self.point.threshold
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """GalUE's posterior, at T = 1."""
+        return close(self.evidence, DECISION, self.point.model, self.point.prior, len(self.gallery))
+
+    @cached_property
+    def tempered(self) -> Posterior:
+        """HolUE's posterior, at temperature T."""
+        point = self.point
+        return close(self.evidence, TEMPERED, point.model, point.prior, len(self.gallery), self.temperature)
+
+    @cached_property
+    def convolved(self) -> Posterior:
+        """The posterior seen through each probe's own uncertainty, in closed form (a scan of its own)."""
+        point = self.point
+        model = ConvolvedVonMisesFisher(point.dim, point.concentration, self.probe_concentrations)
+        evidence = scan(self.probes.directions, self.gallery, [1.0], top_k=1, link=model.link)
+        return close(evidence, 0, model, point.prior, len(self.gallery))
+
+    @property
+    def probe_concentrations(self) -> Float64Array:
+        """``κ_x``, or an error where the probes came without."""
+        kappa = self.probes.concentrations
+        if kappa is None:
+            raise InvalidConcentrationError(
+                "this method reads the quality of each probe, and no concentration was given; pass concentration=, "
+                "or use method='galue' or 'acceptance', which need none"
+            )
+        return kappa
+
+    @property
+    def log_peak(self) -> Float64Array:
+        """``κ_x − log α(κ_x)``: how peaked each probe's own distribution is."""
+        return log_peak(self.point.dim, self.probe_concentrations)
+
+    @property
+    def holistic_terms(self) -> tuple[Float64Array, Float64Array]:
+        """KL₁ and KL₂ of HolUE with the mean-value approximation (paper, Lemma 2)."""
+        return self.tempered.kl_gallery, self.tempered.kl_unknown(self.log_peak)

@@ -1,0 +1,377 @@
+"""OpenSetRecognizer: the front door, in scikit-learn's manner.
+
+fit (who is enrolled) → calibrate (where to accept, how far to trust) → predict, identify.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from holue.errors import (
+    CalibrationDataError,
+    GalleryTooSmallError,
+    InvalidParameterError,
+    InvalidSubjectsError,
+    NotCalibratedError,
+    NotFittedYetError,
+)
+from holue.evidence.scan import scan
+from holue.gallery.embeddings import Embeddings, Float64Array
+from holue.gallery.gallery import Gallery
+from holue.gallery.subjects import UNKNOWN, Subjects
+from holue.recognition.identifications import ACCEPTED, REJECTED, Identifications
+from holue.recognition.operating import (
+    Hold,
+    OperatingPoint,
+    check_positive,
+    check_share,
+    check_threshold,
+    threshold_at_fpir,
+)
+from holue.recognition.posterior import log_posterior
+from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.reading import Reading
+from holue.recognition.saved import read_recognizer, write_recognizer
+from holue.recognition.truth import correct_answers, truth_rows
+
+
+class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
+    """Answers *who*, or *nobody enrolled*, and how far to trust the answer.
+
+    Parameters
+    ----------
+    method : how an answer's reliability is judged, one of ``SCORES``: "holue" (the paper's HolUE-MLP), "holue-sum", "holue-mc",
+        "holue-closed", "galue", "galue-entropy", "acceptance", "quality". The decision itself is the same for all.
+    target_fpir : the share of strangers that may be accepted; the threshold is set for it by :meth:`calibrate`.
+    unknown_prior : β, the probability beforehand that a probe shows nobody enrolled.
+    temperature : T of HolUE's posterior.
+    random_state : seed of the head's training.
+    threshold : a fixed cosine threshold τ in place of one calibrated for ``target_fpir``; then "galue", "galue-entropy",
+        "acceptance", "quality" and "holue-closed" need no calibration.
+    hold : what stays when the gallery changes size, "model" (κ and β; the threshold follows the gallery) or "threshold".
+    weighting : how samples of a subject are pooled, "uniform" or "concentration".
+    threads : threads of a gallery scan; None for all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.eye(4), ["ann", "bob", "cay", "dan"]
+    >>> r = OpenSetRecognizer(method="galue", threshold=0.8).fit(X, y)
+    >>> r.predict([[0.9, 0.1, 0, 0], [1, 1, 1, 1]])
+    array(['ann', UNKNOWN], dtype=object)
+    """
+
+    gallery_: Gallery
+    operating_point_: OperatingPoint
+    quality_: QualityScore
+    n_features_in_: int
+
+    def __init__(
+        self,
+        method: str = "holue",
+        *,
+        target_fpir: float = 0.05,
+        unknown_prior: float = 0.5,
+        temperature: float = 20.0,
+        random_state: int | np.random.Generator | np.random.RandomState | None = 0,
+        threshold: float | None = None,
+        hold: Hold = "model",
+        weighting: str = "uniform",
+        threads: int | None = None,
+    ) -> None:
+        self.method = method
+        self.target_fpir = target_fpir
+        self.unknown_prior = unknown_prior
+        self.temperature = temperature
+        self.random_state = random_state
+        self.threshold = threshold
+        self.hold = hold
+        self.weighting = weighting
+        self.threads = threads
+
+    # -- enrol and calibrate ------------------------------------------------------------------------------------------
+
+    def fit(self, X: object, y: object = None, concentration: object = None, *, media: object = None) -> Self:
+        """Enrol a gallery: samples ``X`` (n, d) of subjects ``y``, pooled to one template per subject.
+
+        ``concentration`` is κ_x of each sample, where known; samples that share an id in ``media`` (frames of one video) count
+        as one. Fitting anew discards an earlier calibration.
+        """
+        self._check_parameters()
+        if y is None:
+            raise InvalidSubjectsError(
+                "OpenSetRecognizer requires y to be passed, but the target y is None: name the subject of each sample"
+            )
+        gallery = Gallery.from_samples(X, y, concentration, media=media, weighting=self.weighting)
+        _require_two(len(gallery), "fit")
+        self._forget()
+        self.gallery_ = gallery
+        self.n_features_in_ = gallery.dim
+        if self.threshold is not None:
+            self.operating_point_ = self._fixed_point(gallery)
+            if not SCORES[self.method].needs_fit:
+                self.quality_ = SCORES[self.method]()
+        return self
+
+    def calibrate(
+        self,
+        X: object,
+        y: object,
+        concentration: object = None,
+        *,
+        gallery: Gallery | tuple[object, ...] | None = None,
+    ) -> Self:
+        """Settle the operating point, and fit the quality, on validation probes.
+
+        ``y`` is the subject of each probe, or ``UNKNOWN``; a subject who is not in the gallery is a stranger too. Strangers'
+        scores set the threshold; right and wrong answers train the quality.
+
+        Normally the validation subjects are *other* people than the enrolled: then bring them as ``gallery=(X, y)``,
+        ``(X, y, concentration)`` or a :class:`Gallery`. The operating point found there is carried over to the enrolled
+        gallery's size (see ``hold``).
+        """
+        self._check_parameters()
+        enrolled = self._fitted()
+        development = self._development_gallery(gallery)
+        probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
+        score = SCORES[self.method]()
+        if score.needs_concentration and probes.concentrations is None:
+            raise CalibrationDataError(
+                f"method={self.method!r} reads the quality of each probe, and calibrate got no concentration; pass "
+                "concentration=, or use method='galue' or 'acceptance', which need none"
+            )
+        truth = truth_rows(development, y, len(probes))
+        point = self._development_point(probes, development, truth)
+        if score.needs_fit:
+            reading = self._read(probes, development, point)
+            score.fit(reading, correct_answers(reading, truth), _generator(self.random_state))
+        self.operating_point_ = point.for_gallery(len(enrolled), self.hold)
+        self.quality_ = score
+        return self
+
+    def enroll(
+        self,
+        X: object,
+        y: object,
+        concentration: object = None,
+        *,
+        media: object = None,
+        replace: bool = False,
+    ) -> Self:
+        """Add subjects (``replace=True`` renews enrolled ones); the operating point follows the gallery's size."""
+        gallery = self._fitted()
+        return self._change(gallery.enroll(X, y, concentration, media=media, weighting=self.weighting, replace=replace))
+
+    def remove(self, subject: object) -> Self:
+        """Remove one subject, or several; the operating point follows the gallery's size."""
+        gallery = self._fitted().remove(subject)
+        _require_two(len(gallery), "remove")
+        return self._change(gallery)
+
+    # -- answer -------------------------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The columns of :meth:`predict_proba`: enrolled subjects in gallery order, then UNKNOWN."""
+        return np.array([*self._fitted().subjects.tolist(), UNKNOWN], dtype=object)
+
+    def predict(self, X: object, concentration: object = None) -> npt.NDArray[Any]:
+        """The subject of each probe, or UNKNOWN (object array)."""
+        gallery, point = self._calibrated()
+        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
+        evidence = scan(probes.directions, gallery, [], top_k=1, threads=self.threads)
+        return _answers(gallery, evidence.top_index[:, 0], evidence.top_scores[:, 0] >= point.threshold)
+
+    def decision_function(self, X: object) -> Float64Array:
+        """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
+        gallery, point = self._calibrated()
+        probes = Embeddings.from_samples(X, dim=gallery.dim)
+        evidence = scan(probes.directions, gallery, [], top_k=1, threads=self.threads)
+        return np.asarray(evidence.top_scores[:, 0] - point.threshold, dtype=np.float64)
+
+    def predict_proba(self, X: object) -> Float64Array:
+        """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
+        gallery, point = self._calibrated()
+        probes = Embeddings.from_samples(X, dim=gallery.dim)
+        log_p, log_p_unknown = log_posterior(probes.directions, gallery.directions, point.model, point.prior)
+        return np.exp(np.column_stack([log_p, log_p_unknown]))
+
+    def predict_uncertainty(self, X: object, concentration: object = None) -> Float64Array:
+        """Uncertainty of each answer; higher = less certain. ``1 − q`` where the quality is a probability, else ``−q``."""
+        reading = self._reading(X, concentration, top_k=1)
+        return self._quality().uncertainty(reading)
+
+    def identify(self, X: object, concentration: object = None, *, top_k: int = 5) -> Identifications:
+        """The whole answer: subject, decision, probabilities, quality and the ``top_k`` candidates of each probe."""
+        if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
+            raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
+        gallery = self._fitted()
+        reading = self._reading(X, concentration, top_k=min(int(top_k), len(gallery)))
+        score, evidence, posterior = self._quality(), reading.evidence, reading.posterior
+        accepted = reading.accepted
+        return Identifications(
+            subject=_answers(gallery, evidence.top_index[:, 0], accepted),
+            decision=np.where(accepted, ACCEPTED, REJECTED),
+            score=reading.best_score,
+            p_subject=np.exp(posterior.log_p_top[:, 0]),
+            p_unknown=np.exp(posterior.log_p_unknown),
+            quality=score(reading),
+            uncertainty=score.uncertainty(reading),
+            candidate_subjects=gallery.subjects[evidence.top_index],
+            candidate_scores=np.asarray(evidence.top_scores, dtype=np.float64),
+            candidate_probabilities=np.exp(posterior.log_p_top),
+        )
+
+    def score(self, X: object, y: object) -> float:
+        """Share of right answers: the enrolled subject named, or the stranger rejected."""
+        gallery, point = self._calibrated()
+        probes = Embeddings.from_samples(X, dim=gallery.dim)
+        reading = self._read(probes, gallery, point, top_k=1)
+        return float(correct_answers(reading, truth_rows(gallery, y, len(probes))).mean())
+
+    # -- save and load ------------------------------------------------------------------------------------------------
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write a directory of ``manifest.json`` and ``.npy`` files, atomically; an earlier save there is replaced."""
+        self._fitted()
+        write_recognizer(self, directory)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> Self:
+        """Read what :meth:`save` wrote, checked file by file; nothing in it can run code."""
+        return read_recognizer(cls, directory)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "gallery_")
+
+    def _fitted(self) -> Gallery:
+        if not hasattr(self, "gallery_"):
+            raise NotFittedYetError("this OpenSetRecognizer has no gallery yet: call fit(X, y) first")
+        return self.gallery_
+
+    def _calibrated(self) -> tuple[Gallery, OperatingPoint]:
+        gallery = self._fitted()
+        if not hasattr(self, "operating_point_"):
+            raise NotCalibratedError(
+                "this OpenSetRecognizer has no operating point yet: call calibrate(X_dev, y_dev) with validation probes, "
+                "or construct it with threshold= where you know the cosine to accept at"
+            )
+        return gallery, self.operating_point_
+
+    def _quality(self) -> QualityScore:
+        if not hasattr(self, "quality_"):
+            raise NotCalibratedError(
+                f"method={self.method!r} is learned from validation probes: call calibrate(X_dev, y_dev, concentration) first"
+            )
+        return self.quality_
+
+    def _reading(self, X: object, concentration: object, *, top_k: int) -> Reading:
+        gallery, point = self._calibrated()
+        self._quality()
+        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
+        return self._read(probes, gallery, point, top_k=top_k)
+
+    def _read(self, probes: Embeddings, gallery: Gallery, point: OperatingPoint, top_k: int = 1) -> Reading:
+        return Reading.of(probes, gallery, point, temperature=self.temperature, top_k=top_k, threads=self.threads)
+
+    def _change(self, gallery: Gallery) -> Self:
+        self.gallery_ = gallery
+        if hasattr(self, "operating_point_"):
+            self.operating_point_ = self.operating_point_.for_gallery(len(gallery), self.hold)
+        return self
+
+    def _development_gallery(self, gallery: Gallery | tuple[object, ...] | None) -> Gallery:
+        enrolled = self._fitted()
+        if gallery is None:
+            return enrolled
+        if not isinstance(gallery, Gallery):
+            if not isinstance(gallery, tuple) or len(gallery) not in (2, 3):
+                raise InvalidParameterError("gallery must be a Gallery, (X, y) or (X, y, concentration)")
+            gallery = Gallery.from_samples(*gallery, weighting=self.weighting)
+        if gallery.dim != enrolled.dim:
+            raise InvalidParameterError(
+                f"the validation gallery has {gallery.dim} features, the enrolled one {enrolled.dim}: "
+                "both must come from the same embedding model"
+            )
+        _require_two(len(gallery), "calibrate")
+        return gallery
+
+    def _development_point(self, probes: Embeddings, gallery: Gallery, truth: npt.NDArray[np.int64]) -> OperatingPoint:
+        if self.threshold is not None:
+            return self._fixed_point(self._fitted()).for_gallery(len(gallery), self.hold)
+        mated = truth >= 0
+        if not mated.any():
+            raise CalibrationDataError(
+                "no mated validation probes: none of the labels is in the gallery; where the validation people are not "
+                "enrolled, bring their gallery with calibrate(..., gallery=(X, y))"
+            )
+        if mated.all():
+            raise CalibrationDataError(
+                "no non-mated validation probes: the threshold is a quantile of strangers' scores; add probes of people "
+                "who are not in the gallery, labelled UNKNOWN"
+            )
+        # Resolved before the scan: a target too fine for the data should not cost a pass over the gallery.
+        threshold_at_fpir(np.zeros(int((~mated).sum())), self.target_fpir)
+        strangers = probes.take(~mated)
+        evidence = scan(strangers.directions, gallery, [], top_k=1, threads=self.threads)
+        return OperatingPoint.at_fpir(
+            np.asarray(evidence.top_scores[:, 0], dtype=np.float64),
+            self.target_fpir,
+            dim=gallery.dim,
+            n_subjects=len(gallery),
+            unknown_prior=self.unknown_prior,
+        )
+
+    def _fixed_point(self, gallery: Gallery) -> OperatingPoint:
+        assert self.threshold is not None
+        return OperatingPoint.solve(
+            dim=gallery.dim,
+            n_subjects=len(gallery),
+            threshold=self.threshold,
+            unknown_prior=self.unknown_prior,
+        )
+
+    def _forget(self) -> None:
+        for name in ("operating_point_", "quality_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _check_parameters(self) -> None:
+        if self.method not in SCORES:
+            raise InvalidParameterError(f"method must be one of {', '.join(SCORES)}; got {self.method!r}")
+        check_share("target_fpir", self.target_fpir)
+        check_share("unknown_prior", self.unknown_prior)
+        check_positive("temperature", self.temperature)
+        if self.threshold is not None:
+            check_threshold(self.threshold)
+        if self.hold not in ("model", "threshold"):
+            raise InvalidParameterError(f"hold must be 'model' or 'threshold', got {self.hold!r}")
+        if self.weighting not in ("uniform", "concentration"):
+            raise InvalidParameterError(f"weighting must be 'uniform' or 'concentration', got {self.weighting!r}")
+
+
+def _answers(gallery: Gallery, top: npt.NDArray[np.int64], accepted: npt.NDArray[np.bool_]) -> Subjects:
+    answers = np.full(len(top), UNKNOWN, dtype=object)
+    answers[accepted] = gallery.subjects[top[accepted]].tolist()
+    return answers
+
+
+def _require_two(n_subjects: int, verb: str) -> None:
+    if n_subjects < 2:
+        raise GalleryTooSmallError(
+            f"{verb} needs a gallery of at least 2 subjects, got 1 class: with one subject there is nobody to be mistaken "
+            "for; for one-to-one verification call holue.functional.posterior"
+        )
+
+
+def _generator(random_state: int | np.random.Generator | np.random.RandomState | None) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)

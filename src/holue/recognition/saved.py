@@ -1,0 +1,78 @@
+"""The saved recogniser: which of its parts go into which file of the artifact, and back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import CorruptArtifactError, InvalidParameterError
+from holue.gallery.gallery import Gallery
+from holue.recognition.artifact import read_artifact, write_artifact
+from holue.recognition.model import Prior
+from holue.recognition.operating import OperatingPoint
+from holue.recognition.quality import SCORES
+
+if TYPE_CHECKING:
+    from holue.recognition.recognizer import OpenSetRecognizer
+
+KIND = "recognizer"
+QUALITY = "quality_"
+
+R = TypeVar("R", bound="OpenSetRecognizer")
+
+
+def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike[str]) -> None:
+    """Write a fitted recogniser; what it has not learned yet is left out."""
+    gallery = recognizer.gallery_
+    point = getattr(recognizer, "operating_point_", None)
+    quality = getattr(recognizer, "quality_", None)
+    parameters = recognizer.get_params()
+    if not isinstance(recognizer.random_state, int | np.integer | None):
+        parameters["random_state"] = None  # a generator is spent once used; a seed is all that can be kept
+    content = {
+        "parameters": parameters,
+        "gallery_version": gallery.version,
+        "operating_point": None if point is None else asdict(point),
+        "quality": quality is not None,
+    }
+    arrays: dict[str, npt.NDArray[Any]] = {"subjects": gallery.subjects, "directions": gallery.directions}
+    if gallery.concentrations is not None:
+        arrays["concentrations"] = gallery.concentrations
+    if quality is not None:
+        arrays |= {QUALITY + name: value for name, value in quality.state().items()}
+    write_artifact(directory, KIND, content, arrays)
+
+
+def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
+    """Read a recogniser back, every part checked."""
+    content, arrays = read_artifact(directory, KIND)
+    try:
+        recognizer = cls(**content["parameters"])
+        recognizer._check_parameters()
+        recognizer.gallery_ = _gallery(arrays, int(content["gallery_version"]))
+        recognizer.n_features_in_ = recognizer.gallery_.dim
+        if content["operating_point"] is not None:
+            fields = dict(content["operating_point"])
+            recognizer.operating_point_ = OperatingPoint(**{**fields, "prior": Prior(**fields["prior"])})
+        if content["quality"]:
+            quality = SCORES[recognizer.method]()
+            quality.restore({k.removeprefix(QUALITY): v for k, v in arrays.items() if k.startswith(QUALITY)})
+            recognizer.quality_ = quality
+    except (KeyError, TypeError, IndexError, InvalidParameterError) as error:
+        raise CorruptArtifactError(f"{directory}: the manifest does not describe a recogniser ({error})") from error
+    return recognizer
+
+
+def _gallery(arrays: dict[str, npt.NDArray[Any]], version: int) -> Gallery:
+    subjects, directions, kappa = arrays["subjects"], arrays["directions"], arrays.get("concentrations")
+    if (
+        directions.ndim != 2
+        or subjects.shape != directions.shape[:1]
+        or (kappa is not None and kappa.shape != subjects.shape)
+    ):
+        raise IndexError(f"{subjects.shape} subjects for directions of shape {directions.shape}")
+    return Gallery(subjects, (directions,), kappa, version)
