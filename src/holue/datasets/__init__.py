@@ -1,0 +1,1 @@
+"""Loaders: published protocols and files of embeddings → identification protocols."""
