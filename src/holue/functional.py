@@ -32,8 +32,9 @@ def evidence(
 ) -> Evidence:
     """What gallery directions (K, d) say about probe directions (n, d), streamed: the N×K scores never exist.
 
-    For each sharpness ``a``: ``log_mass = ln Σ_c e^{a s_c}`` and ``mean_score = Σ_c s_c e^{a s_c} / Σ_c e^{a s_c}``, beside the top-k
-    cosines with their gallery rows (the smaller row first among equals; −inf and −1 where the gallery has fewer than k).
+    For each sharpness ``a``: ``log_mass = ln Σ_c e^{a s_c}`` and ``mean_score = Σ_c s_c e^{a s_c} / Σ_c e^{a s_c}``,
+    beside the top-k cosines with their gallery rows (the smaller row first among equals; −inf and −1 where the
+    gallery has fewer than k).
 
     >>> import numpy as np
     >>> e = evidence(np.eye(2)[:1], np.eye(2), sharpness=[1.0], top_k=2)

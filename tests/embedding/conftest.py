@@ -53,9 +53,7 @@ def speech_model(tmp_path: Path) -> Path:
     ]
     constants = {"first": np.asarray(0), "bins": np.arange(10)}
     outputs = [_value("embedding", ["batch", 10]), _value("features", ["batch", 80])]
-    return _save(
-        tmp_path / "voice.onnx", nodes, [_value("fbank", ["batch", "frames", 80])], outputs, constants
-    )
+    return _save(tmp_path / "voice.onnx", nodes, [_value("fbank", ["batch", "frames", 80])], outputs, constants)
 
 
 @pytest.fixture

@@ -98,15 +98,9 @@ def test_the_cache_is_keyed_by_content_and_model(embedder: OnnxEmbedder, tmp_pat
     cached = replace(embedder, cache=ChunkCache(tmp_path / "cache"))
     cached.embed_arrays(IMAGES[:4])
     changed = [*IMAGES[:3], 255 - IMAGES[3]]
-    assert not np.array_equal(
-        cached.embed_arrays(changed).embeddings, cached.embed_arrays(IMAGES[:4]).embeddings
-    )
-    other = replace(
-        cached, specification=replace(embedder.specification, model_input=ImageInput(4, 4, "bgr"))
-    )
-    assert not np.array_equal(
-        other.embed_arrays(IMAGES[:4]).embeddings, cached.embed_arrays(IMAGES[:4]).embeddings
-    )
+    assert not np.array_equal(cached.embed_arrays(changed).embeddings, cached.embed_arrays(IMAGES[:4]).embeddings)
+    other = replace(cached, specification=replace(embedder.specification, model_input=ImageInput(4, 4, "bgr")))
+    assert not np.array_equal(other.embed_arrays(IMAGES[:4]).embeddings, cached.embed_arrays(IMAGES[:4]).embeddings)
 
 
 def test_a_damaged_chunk_is_computed_again(embedder: OnnxEmbedder, tmp_path: Path) -> None:
@@ -198,9 +192,7 @@ def test_settings_outside_their_range_are_refused(embedder: OnnxEmbedder) -> Non
 def test_faces_agree_with_the_embeddings_that_came_with_them(real_data: Path, real_models: Path) -> None:
     reference = EmbeddingFile.load(real_data / "lfw" / "arcface_mbf.npz")
     embedder = OnnxEmbedder(preset("arcface"))
-    samples = find_samples([real_data / "lfw" / "aligned112.zip"], embedder.specification.model_input)[
-        :300:30
-    ]
+    samples = find_samples([real_data / "lfw" / "aligned112.zip"], embedder.specification.model_input)[:300:30]
     file = embedder.embed(samples)
     rows = np.flatnonzero(np.isin(reference.sample_id, file.sample_id))
     assert list(reference.sample_id[rows]) == list(file.sample_id)

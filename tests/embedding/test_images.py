@@ -32,9 +32,7 @@ def test_grey_images_serve_colour_models_and_the_other_way_round() -> None:
 
 
 def test_an_image_of_another_size_is_refused_unless_resizing_is_allowed() -> None:
-    with pytest.raises(
-        InvalidInputError, match=r"a.png: the image is 6×5, the model takes 8×8.*resize = true"
-    ):
+    with pytest.raises(InvalidInputError, match=r"a.png: the image is 6×5, the model takes 8×8.*resize = true"):
         ImageInput(8, 8).prepare(PIXELS, "a.png")
     for colour, channels in (("rgb", 3), ("grey", 1)):
         assert ImageInput(8, 8, colour, resize=True).prepare(PIXELS, "a.png").shape == (channels, 8, 8)
@@ -47,9 +45,7 @@ def test_a_rotated_photograph_is_turned_upright() -> None:
     exif = image.getexif()
     exif[0x0112] = 6  # the camera was held on its side
     image.save(stream, "PNG", exif=exif)
-    np.testing.assert_array_equal(
-        ImageInput(5, 6).decode(stream.getvalue(), "a"), np.rot90(PIXELS, -1, axes=(0, 1))
-    )
+    np.testing.assert_array_equal(ImageInput(5, 6).decode(stream.getvalue(), "a"), np.rot90(PIXELS, -1, axes=(0, 1)))
 
 
 @pytest.mark.parametrize("content", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + b"\0" * 30])

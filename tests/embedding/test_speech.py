@@ -30,9 +30,7 @@ def test_filterbanks_have_no_mean_over_time_and_no_dither() -> None:
 
 def test_loudness_does_not_matter() -> None:
     # A factor is a constant in the logarithm, which the mean takes out; what is left is float32 rounding.
-    np.testing.assert_allclose(
-        SpeechInput().prepare(NOISE, "a"), SpeechInput().prepare(0.5 * NOISE, "a"), atol=1e-4
-    )
+    np.testing.assert_allclose(SpeechInput().prepare(NOISE, "a"), SpeechInput().prepare(0.5 * NOISE, "a"), atol=1e-4)
 
 
 def test_stereo_is_averaged() -> None:

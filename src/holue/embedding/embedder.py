@@ -70,9 +70,7 @@ class OnnxEmbedder:
         progress: Progress | None = None,
     ) -> EmbeddingFile:
         """Embed images (H, W, 3) of bytes, or mono waveforms of floats at the model's sample rate."""
-        return self.embed(
-            array_samples(arrays, sample_id=sample_id, subject_id=subject_id), progress=progress
-        )
+        return self.embed(array_samples(arrays, sample_id=sample_id, subject_id=subject_id), progress=progress)
 
     def embed(self, samples: Sequence[Sample], *, progress: Progress | None = None) -> EmbeddingFile:
         """Embed samples, in their order."""
@@ -124,9 +122,7 @@ class OnnxEmbedder:
                 results = self._session_run(np.stack([array for _, array in batch]), samples[rows[0]].origin)
                 for place, row in enumerate(rows):
                     outputs[row] = [result[place] for result in results]
-        columns = [
-            np.stack([outputs[row][k] for row in range(len(samples))]) for k in range(len(self._output_names))
-        ]
+        columns = [np.stack([outputs[row][k] for row in range(len(samples))]) for k in range(len(self._output_names))]
         finite = np.all([np.isfinite(column).all(axis=1) for column in columns], axis=0)
         if not finite.all():
             raise InvalidEmbeddingsError(
@@ -173,8 +169,7 @@ class OnnxEmbedder:
         available = [output.name for output in session.get_outputs()]
         if self.specification.embedding not in available:
             raise InvalidFileError(
-                f"{path}: no output {self.specification.embedding!r} for the embedding; "
-                f"it has {', '.join(available)}"
+                f"{path}: no output {self.specification.embedding!r} for the embedding; it has {', '.join(available)}"
             )
         if self.specification.features is not None and self.specification.features not in available:
             raise InvalidFileError(
@@ -191,9 +186,7 @@ def open_session(path: Path, *, threads: int = 1) -> Any:
     except ImportError as error:
         raise MissingDependencyError("onnxruntime", "embed") from error
     if not path.is_file():
-        raise InvalidFileError(
-            f"{path}: no such model; name an ONNX file, or set HOLUE_MODELS for the presets"
-        )
+        raise InvalidFileError(f"{path}: no such model; name an ONNX file, or set HOLUE_MODELS for the presets")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -210,8 +203,7 @@ def _require_input(session: Any, specification: ModelSpecification) -> None:
     inputs = {entry.name: entry for entry in session.get_inputs()}
     if wanted.name not in inputs or len(inputs) > 1:
         raise InvalidFileError(
-            f"{path}: the model must have the one input {wanted.name!r}, it has {', '.join(inputs)}; "
-            "correct input.name"
+            f"{path}: the model must have the one input {wanted.name!r}, it has {', '.join(inputs)}; correct input.name"
         )
     entry = inputs[wanted.name]
     taken, prepared = list(entry.shape), ("batch", *wanted.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,16 +87,12 @@ class EmbeddingFile:
             raise InvalidFileError(f"{path}: format {arrays['format']} is newer than {FORMAT}; update holue")
         for key in ("embeddings", "sample_id", "subject_id"):
             if key not in arrays:
-                raise InvalidFileError(
-                    f"{path}: the array {key!r} is missing; it holds {', '.join(sorted(arrays))}"
-                )
+                raise InvalidFileError(f"{path}: the array {key!r} is missing; it holds {', '.join(sorted(arrays))}")
         embeddings = as_vectors(arrays["embeddings"], field=f"{path}: embeddings")
         features = arrays.get("features")
         for key in ("sample_id", "subject_id", "features"):
             if key in arrays and len(arrays[key]) != len(embeddings):
-                raise InvalidFileError(
-                    f"{path}: {key} has {len(arrays[key])} rows for {len(embeddings)} embeddings"
-                )
+                raise InvalidFileError(f"{path}: {key} has {len(arrays[key])} rows for {len(embeddings)} embeddings")
         return cls(
             embeddings,
             None if features is None else as_vectors(features, field=f"{path}: features"),
@@ -124,12 +121,9 @@ def require_same_fingerprint(*files: EmbeddingFile, allow_unknown: bool = False)
             )
     known = {file.fingerprint: file.model for file in files if file.fingerprint}
     if len(known) > 1:
-        listed = ", ".join(
-            f"{model or 'unnamed'} ({fingerprint[:12]})" for fingerprint, model in known.items()
-        )
+        listed = ", ".join(f"{model or 'unnamed'} ({fingerprint[:12]})" for fingerprint, model in known.items())
         raise InvalidEmbeddingsError(
-            f"embeddings come from different models or preprocessing: {listed}; "
-            "embed gallery and probes with one model"
+            f"embeddings come from different models or preprocessing: {listed}; embed gallery and probes with one model"
         )
 
 
@@ -150,11 +144,9 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {key: archive[key] for key in archive.files}
-    except (OSError, EOFError, zipfile.BadZipFile, KeyError, AttributeError) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError, AttributeError) as error:
         raise InvalidFileError(f"{path}: not a readable .npz ({error})") from error
     except ValueError as error:
         if "allow_pickle" in str(error) or "pickled" in str(error).lower():
-            raise UnsafeArtifactError(
-                f"{path}: it holds a pickle, which could run code; save plain arrays"
-            ) from error
+            raise UnsafeArtifactError(f"{path}: it holds a pickle, which could run code; save plain arrays") from error
         raise InvalidFileError(f"{path}: not a readable .npz ({error})") from error

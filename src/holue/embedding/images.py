@@ -43,9 +43,7 @@ class ImageInput:
         if self.colour not in CHANNELS:
             raise InvalidParameterError(f"colour must be one of {', '.join(CHANNELS)}, got {self.colour!r}")
         if min(self.height, self.width) < 1:
-            raise InvalidParameterError(
-                f"size must be positive (height, width), got ({self.height}, {self.width})"
-            )
+            raise InvalidParameterError(f"size must be positive (height, width), got ({self.height}, {self.width})")
         for field, value in (("mean", self.mean), ("scale", self.scale)):
             count, channels = np.size(value), CHANNELS[self.colour]
             if count not in (1, channels):
@@ -69,9 +67,7 @@ class ImageInput:
                 return np.asarray(upright.convert("L" if self.colour == "grey" else "RGB"))
         # Pillow's decoders raise whatever their format raises: OSError, SyntaxError, struct.error, ...
         except Exception as error:
-            raise InvalidFileError(
-                f"{origin}: not a readable image ({error}); replace or remove it"
-            ) from error
+            raise InvalidFileError(f"{origin}: not a readable image ({error}); replace or remove it") from error
 
     def prepare(self, raw: RawArray, origin: str) -> Float32Array:
         """Bytes (H, W, 3) in RGB order or grey (H, W) → (channels, height, width)."""
@@ -80,9 +76,7 @@ class ImageInput:
             pixels = self._resized(pixels, origin)
         if self.colour == "bgr":
             pixels = pixels[:, :, ::-1]
-        scaled = (pixels.astype(np.float32) - np.asarray(self.mean, np.float32)) / np.asarray(
-            self.scale, np.float32
-        )
+        scaled = (pixels.astype(np.float32) - np.asarray(self.mean, np.float32)) / np.asarray(self.scale, np.float32)
         return np.ascontiguousarray(scaled.transpose(2, 0, 1), dtype=np.float32)
 
     def settings(self) -> dict[str, object]:

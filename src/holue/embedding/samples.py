@@ -69,8 +69,7 @@ def array_samples(
     subjects = [""] * len(arrays) if subject_id is None else [str(name) for name in subject_id]
     if len(ids) != len(arrays) or len(subjects) != len(arrays):
         raise InvalidSubjectsError(
-            f"sample_id and subject_id must name each of {len(arrays)} arrays: "
-            f"got {len(ids)} and {len(subjects)} names"
+            f"sample_id and subject_id must name each of {len(arrays)} arrays: got {len(ids)} and {len(subjects)} names"
         )
     samples = [
         Sample(name, subject, f"sample {name}", partial(np.asarray, array))
@@ -125,9 +124,7 @@ def _in_list(path: Path) -> list[Sample]:
             continue
         file = path.parent / line
         if not file.is_file():
-            raise InvalidFileError(
-                f"{path}, line {number}: no such file: {line} (paths are relative to the list)"
-            )
+            raise InvalidFileError(f"{path}, line {number}: no such file: {line} (paths are relative to the list)")
         samples.append(_single(file, line))
     if not samples:
         raise InvalidFileError(f"{path}: the list names no file")

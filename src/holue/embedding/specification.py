@@ -82,9 +82,7 @@ class ModelSpecification:
         """The file that :func:`read_specification` reads back, for a model beside it."""
         settings = {"name": self.model_input.name, **self.model_input.settings()}
         kind = settings.pop("kind")
-        outputs = {"embedding": self.embedding} | (
-            {} if self.features is None else {"features": self.features}
-        )
+        outputs = {"embedding": self.embedding} | ({} if self.features is None else {"features": self.features})
         lines = [f"model = {json.dumps(self.path.name)}", f"kind = {json.dumps(kind)}", "", "[input]"]
         lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
         lines += ["", "[outputs]", *(f"{key} = {json.dumps(value)}" for key, value in outputs.items())]
@@ -196,9 +194,7 @@ def _require_keys(path: Path, where: str, table: Any, known: set[str], *, requir
     if not isinstance(table, dict):
         raise InvalidFileError(f"{path}: {label} must be a table, got {table!r}")
     for key in table.keys() - known:
-        raise InvalidFileError(
-            f"{path}: {label} has an unknown key {key!r}; known: {', '.join(sorted(known))}"
-        )
+        raise InvalidFileError(f"{path}: {label} has an unknown key {key!r}; known: {', '.join(sorted(known))}")
     for key in required - table.keys():
         raise InvalidFileError(f"{path}: {label} lacks the key {key!r}")
 

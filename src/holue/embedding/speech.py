@@ -61,9 +61,7 @@ class SpeechInput:
         try:
             waveform, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)
         except (soundfile.SoundFileError, OSError, TypeError, ValueError) as error:
-            raise InvalidFileError(
-                f"{origin}: not a readable audio file ({error}); replace or remove it"
-            ) from error
+            raise InvalidFileError(f"{origin}: not a readable audio file ({error}); replace or remove it") from error
         return resampled(waveform.mean(axis=1), int(rate), self.sample_rate)
 
     def prepare(self, raw: RawArray, origin: str) -> Float32Array:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
 from holue.errors import CalibrationDataError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array, FloatArray
@@ -37,7 +37,7 @@ class ResidualSigmoidHead:
 
     parameters: Parameters | None = None
 
-    def __init__(self, *, steps: int = 2000, peak_rate: float = 1e-3, max_points: int = 2048) -> None:
+    def __init__(self, *, steps: int = 2000, peak_rate: float = 1e-3, max_points: int = 1024) -> None:
         self.steps = steps
         self.peak_rate = peak_rate
         self.max_points = max_points
@@ -58,8 +58,10 @@ class ResidualSigmoidHead:
         parameters = [p.astype(np.float32) for p in initial_parameters(features.shape[1], rng)]
         optimizer = OneCycleAdam(parameters, self.steps, self.peak_rate)
         points32, target32, weight32 = (v.astype(np.float32) for v in (points, target, weight))
-        for _ in range(self.steps):
-            optimizer.step(gradients(parameters, points32, target32, weight32))
+        # The products are small: a second BLAS thread costs more than it gives.
+        with threadpool_limits(limits=1, user_api="blas"):
+            for _ in range(self.steps):
+                optimizer.step(gradients(parameters, points32, target32, weight32))
         self.parameters = parameters
 
     def __call__(self, features: Float64Array) -> Float64Array:
@@ -71,7 +73,7 @@ class ResidualSigmoidHead:
         for i in range(len(WIDTHS)):
             out = _block(out, parameters[6 * i : 6 * i + 6])[-1]
         w, b = parameters[-2:]
-        return np.asarray(expit(out @ w[0] + b[0]))
+        return np.asarray(_sigmoid(out @ w[0] + b[0]))
 
     def state(self) -> dict[str, Float64Array]:
         """The weights, by number."""
@@ -111,7 +113,7 @@ def gradients(parameters: Parameters, x: FloatArray, target: FloatArray, weight:
         caches.append((out, h, inner))
         out = result
     w, b = parameters[-2:]
-    d_logit = weight * (expit(out @ w[0] + b[0]) - target)
+    d_logit = weight * (_sigmoid(out @ w[0] + b[0]) - target)
     grads: Parameters = [(d_logit @ out)[None, :], np.array([d_logit.sum()], dtype=x.dtype)]
     d_out = d_logit[:, None] * w
     for i in reversed(range(len(WIDTHS))):
@@ -127,8 +129,8 @@ def gradients(parameters: Parameters, x: FloatArray, target: FloatArray, weight:
 
 def _block(x: FloatArray, parameters: Parameters) -> tuple[FloatArray, FloatArray, FloatArray]:
     w1, b1, w2, b2, w3, b3 = parameters
-    h = expit(x @ w1.T + b1)
-    inner = expit(h @ w2.T + b2)
+    h = _sigmoid(x @ w1.T + b1)
+    inner = _sigmoid(h @ w2.T + b2)
     return h, inner, inner @ w3.T + b3 + h
 
 
@@ -167,7 +169,7 @@ class OneCycleAdam:
 def merge_points(
     features: Float64Array, correct: npt.NDArray[np.bool_], max_points: int
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Points, targets and weights of at most ``2·max_points`` merged probes; weights balance right and wrong.
+    """Points, targets and weights of at most ``max_points`` merged probes; weights balance right and wrong.
 
     Probes of one label that share a cell become their mean. The cell starts at 1/256 of a standard deviation and grows only
     until few enough are left, far below what a function this smooth resolves.
@@ -187,6 +189,11 @@ def merge_points(
     means = np.column_stack([np.bincount(member, column) / count for column in features.T])
     target = np.bincount(member, correct) / count
     return means, target, np.bincount(member, balance).astype(np.float64)
+
+
+def _sigmoid(x: FloatArray) -> FloatArray:
+    # As a tanh it cannot overflow, and numpy has it in vector instructions.
+    return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 
 def _cosine(start: float, end: float, done: float) -> float:

@@ -120,7 +120,7 @@ class Identifications:
         for subject, score, probability in zip(
             self.candidate_subjects[row], self.candidate_scores[row], self.candidate_probabilities[row]
         ):
-            yield Candidate(subject, float(score), float(probability))
+            yield Candidate(_plain(subject), float(score), float(probability))
 
 
 def _plain(subject: Any) -> Any:
