@@ -1,0 +1,118 @@
+"""Calibration error: how far P(correct) is from the share of correct decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from holue.errors import InvalidInputError, InvalidParameterError
+from holue.evaluation.columns import FloatArray, flags, numbers, same_length
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityDiagram:
+    """Bins of P(correct) beside what came true in them; empty bins are left out.
+
+    ``edges``: (lower, upper] of each bin, shape (b, 2). ``predicted``: mean P(correct). ``observed``:
+    share that is correct. ``count``: probes in the bin.
+    """
+
+    edges: FloatArray
+    predicted: FloatArray
+    observed: FloatArray
+    count: NDArray[np.int64]
+
+    @property
+    def expected_error(self) -> float:
+        """ECE: the mean of |observed − predicted|, weighted by count."""
+        return float(np.average(np.abs(self.observed - self.predicted), weights=self.count))
+
+    @property
+    def largest_error(self) -> float:
+        """The largest |observed − predicted| of any bin."""
+        return float(np.max(np.abs(self.observed - self.predicted)))
+
+
+def reliability_diagram(
+    probability: ArrayLike, *, correct: ArrayLike, bins: int = 15, strategy: str = "uniform"
+) -> ReliabilityDiagram:
+    """Bin P(correct) and compare it with what came true.
+
+    ``strategy`` in scikit-learn's words: "uniform" for bins of equal width, "quantile" for bins of equal
+    mass, where equal probabilities always share a bin (so there may be fewer bins). A bin holds (lower,
+    upper]; the first also its lower edge.
+
+    >>> diagram = reliability_diagram([0.1, 0.2, 0.9, 0.8], correct=[0, 0, 1, 0], bins=2)
+    >>> diagram.predicted, diagram.observed, diagram.count
+    (array([0.15, 0.85]), array([0. , 0.5]), array([2, 2]))
+    """
+    p, is_correct = _check(probability, correct)
+    if isinstance(bins, bool) or bins != int(bins) or bins < 1:
+        raise InvalidParameterError(f"bins must be a whole number of at least 1; got {bins!r}")
+    edges = _edges(p, int(bins), strategy)
+    place = np.searchsorted(edges[1:-1], p, side="left")
+    count = np.bincount(place, minlength=len(edges) - 1)
+    filled = count > 0
+    predicted = np.bincount(place, weights=p, minlength=len(count))[filled] / count[filled]
+    observed = np.bincount(place, weights=is_correct, minlength=len(count))[filled] / count[filled]
+    return ReliabilityDiagram(
+        np.column_stack([edges[:-1], edges[1:]])[filled], predicted, observed, count[filled].astype(np.int64)
+    )
+
+
+def expected_calibration_error(
+    probability: ArrayLike, *, correct: ArrayLike, bins: int = 15, strategy: str = "uniform"
+) -> float:
+    """Expected calibration error: ``ECE = Σ_b (n_b/n) |share correct in b − mean P(correct) in b|``.
+
+    Bins as in ``reliability_diagram`` (Guo et al., 2017: 15 of equal width).
+
+    >>> round(expected_calibration_error([0.1, 0.2, 0.9, 0.8], correct=[0, 0, 1, 0], bins=2), 12)
+    0.25
+    """
+    return reliability_diagram(probability, correct=correct, bins=bins, strategy=strategy).expected_error
+
+
+def brier_score(probability: ArrayLike, *, correct: ArrayLike) -> float:
+    """Brier score: the mean of ``(P(correct) − correct)²``.
+
+    >>> brier_score([1.0, 0.5], correct=[1, 0])
+    0.125
+    """
+    p, is_correct = _check(probability, correct)
+    return float(np.mean((p - is_correct) ** 2))
+
+
+def log_loss(probability: ArrayLike, *, correct: ArrayLike) -> float:
+    """Log loss: the mean of ``−ln P(what came true)``; certainty that was wrong counts as 36.04 = −ln 2⁻⁵².
+
+    >>> round(log_loss([0.5, 0.5], correct=[1, 0]), 6)
+    0.693147
+    """
+    p, is_correct = _check(probability, correct)
+    came_true = np.where(is_correct, p, 1 - p)
+    return float(-np.mean(np.log(np.maximum(came_true, np.finfo(np.float64).eps))))
+
+
+def _edges(p: FloatArray, bins: int, strategy: str) -> FloatArray:
+    shares = np.linspace(0, 1, bins + 1)
+    if strategy == "uniform":
+        return shares
+    if strategy == "quantile":
+        # Repeated quantiles are one edge: otherwise ties would make empty bins.
+        edges = np.unique(np.quantile(p, shares))
+        return edges if len(edges) > 1 else np.repeat(edges, 2)
+    raise InvalidParameterError(f"strategy must be 'uniform' or 'quantile'; got {strategy!r}")
+
+
+def _check(probability: ArrayLike, correct: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
+    p = numbers("probability", probability).astype(np.float64)
+    is_correct = flags("correct", correct)
+    same_length(probability=p, correct=is_correct)
+    outside = (p < 0) | (p > 1)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InvalidInputError(f"probability must lie in [0, 1]; row {row} is {p[row]}")
+    return p, is_correct

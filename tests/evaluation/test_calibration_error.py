@@ -1,0 +1,89 @@
+"""Calibration error: against a loop over bins, and scikit-learn where it has the same number."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss
+from sklearn.metrics import log_loss as reference_log_loss
+
+from holue.errors import InvalidInputError, InvalidParameterError
+from holue.evaluation.calibration_error import (
+    brier_score,
+    expected_calibration_error,
+    log_loss,
+    reliability_diagram,
+)
+
+# Multiples of 1/8 meet the edges of 2 and 4 bins exactly, and tie often.
+probabilities = st.lists(
+    st.tuples(st.integers(0, 8).map(lambda eighths: eighths / 8), st.booleans()), min_size=1, max_size=30
+)
+
+
+@given(probabilities, st.sampled_from([1, 2, 3, 4, 15]))
+def test_the_error_is_the_weighted_gap_over_bins_of_equal_width(rows, bins):
+    total = 0.0
+    for b in range(bins):
+        lower, upper = b / bins, (b + 1) / bins
+        members = [row for row in rows if lower < row[0] <= upper or (b == 0 and row[0] == 0)]
+        if members:
+            gap = abs(np.mean([p for p, _ in members]) - np.mean([c for _, c in members]))
+            total += len(members) / len(rows) * gap
+    p, correct = zip(*rows)
+    assert expected_calibration_error(p, correct=correct, bins=bins) == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_the_diagram_is_scikit_learns(strategy):
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    correct = rng.random(500) < p**2
+    diagram = reliability_diagram(p, correct=correct, bins=10, strategy=strategy)
+    observed, predicted = calibration_curve(correct, p, n_bins=10, strategy=strategy)
+    np.testing.assert_allclose(diagram.observed, observed)
+    np.testing.assert_allclose(diagram.predicted, predicted)
+    assert diagram.count.sum() == 500
+    assert (diagram.edges[:, 0] <= diagram.predicted).all()
+    assert (diagram.predicted <= diagram.edges[:, 1]).all()
+    gaps = np.abs(observed - predicted)
+    assert diagram.largest_error == pytest.approx(gaps.max())
+
+
+@given(probabilities, st.sampled_from(["uniform", "quantile"]), st.randoms(use_true_random=False))
+def test_the_order_of_the_input_never_matters(rows, strategy, random):
+    errors = []
+    for order in (rows, random.sample(rows, len(rows))):
+        p, correct = zip(*order)
+        errors.append(expected_calibration_error(p, correct=correct, bins=4, strategy=strategy))
+    assert errors[0] == pytest.approx(errors[1], abs=1e-12)
+
+
+def test_equal_probabilities_share_a_bin_of_equal_mass():
+    diagram = reliability_diagram([0.5] * 6, correct=[1, 1, 1, 0, 0, 0], bins=3, strategy="quantile")
+    assert diagram.count.tolist() == [6]
+    assert diagram.expected_error == 0.0
+
+
+def test_brier_and_log_loss_are_scikit_learns():
+    rng = np.random.default_rng(1)
+    p = np.concatenate([rng.random(50), [0.0, 1.0, 1.0]])
+    correct = np.concatenate([rng.random(50) < 0.5, [False, True, False]])
+    assert brier_score(p, correct=correct) == pytest.approx(brier_score_loss(correct, p))
+    assert log_loss(p, correct=correct) == pytest.approx(reference_log_loss(correct, p))
+
+
+def test_bad_input_is_named():
+    with pytest.raises(InvalidInputError, match=r"probability must lie in \[0, 1\]; row 1 is 1\.5"):
+        brier_score([0.5, 1.5], correct=[1, 0])
+    with pytest.raises(InvalidInputError, match="probability must not be NaN"):
+        brier_score([np.nan], correct=[1])
+    with pytest.raises(InvalidInputError, match="correct must be booleans"):
+        brier_score([0.5], correct=[2])
+    with pytest.raises(InvalidInputError, match="probability has 2, correct has 1"):
+        brier_score([0.5, 0.5], correct=[1])
+    with pytest.raises(InvalidParameterError, match="bins"):
+        reliability_diagram([0.5], correct=[1], bins=0)
+    with pytest.raises(InvalidParameterError, match="strategy"):
+        reliability_diagram([0.5], correct=[1], strategy="equal")
