@@ -54,7 +54,7 @@ def part_from_samples(
             source,
         )
     except InvalidInputError as error:
-        raise InvalidFileError(f"{gallery.origin} and {probes.origin}: subject_id or embeddings: {error}") from error
+        raise InvalidFileError(f"{gallery.origin} and {probes.origin}: {error}") from error
 
 
 def pooled_scores(scores: Float64Array, group: Subjects, media: Subjects | None) -> Float64Array:

@@ -109,10 +109,11 @@ def _units(samples: Samples) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 
 def _drawn(candidates: Mask, share: float, rng: np.random.Generator) -> Mask:
-    """A random ``share`` of the candidates, rounded to the nearest count."""
+    """A random ``share`` of the candidates: at least one of them and, unless the share is 1, not all."""
     chosen = np.zeros_like(candidates)
     rows = np.flatnonzero(candidates)
-    chosen[rng.permutation(rows)[: round(share * len(rows))]] = True
+    most = len(rows) - 1 if share < 1 and len(rows) > 1 else len(rows)
+    chosen[rng.permutation(rows)[: min(max(round(share * len(rows)), 1), most)]] = True
     return chosen
 
 

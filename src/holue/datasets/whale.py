@@ -28,14 +28,19 @@ SOURCE = "happywhale"
 
 
 def load_whale(
-    table: str | Path, embeddings: str | Path, *, seed: int = PAPER_SEED, weighting: str = "uniform"
+    table: str | Path,
+    embeddings: str | Path,
+    *,
+    seed: int = PAPER_SEED,
+    n_development: int = N_DEVELOPMENT,
+    weighting: str = "uniform",
 ) -> IdentificationProtocol:
     """``train.csv`` and embeddings → protocol.
 
     Embeddings are found by their ``sample_id`` (the image name); without it row i belongs to row i of the
     table.
     """
-    lists = read_whale(table, seed=seed)
+    lists = read_whale(table, seed=seed, n_development=n_development)
     samples = read_embs(embeddings)
     if samples.sample_id is None:
         images = read_table(table)[0]
@@ -48,10 +53,10 @@ def load_whale(
     return lists.with_samples(samples, weighting=weighting)
 
 
-def read_whale(table: str | Path, *, seed: int = PAPER_SEED) -> ProtocolLists:
+def read_whale(table: str | Path, *, seed: int = PAPER_SEED, n_development: int = N_DEVELOPMENT) -> ProtocolLists:
     """``train.csv`` → lists; save them with :func:`holue.datasets.protocol_file.save_lists`."""
     images, individuals = read_table(table)
-    lists = build_whale(images, individuals, np.random.default_rng(seed))
+    lists = build_whale(images, individuals, np.random.default_rng(seed), n_development=n_development)
     return replace(lists, settings={"seed": seed, **lists.settings})
 
 

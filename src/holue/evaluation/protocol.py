@@ -78,7 +78,7 @@ class ProtocolPart:
                 )
         if self.probes.dim != self.gallery.dim:
             raise InvalidEmbeddingsError(
-                f"probes have {self.probes.dim} features and the gallery has {self.gallery.dim}: "
+                f"embeddings: probes have {self.probes.dim} features and the gallery has {self.gallery.dim}: "
                 "both must come from the same embedding model"
             )
         _check_same_type(self.gallery.subjects, "the gallery's", self.probe_subjects, "the probes'")
