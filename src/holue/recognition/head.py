@@ -193,7 +193,7 @@ def merge_points(
 
 def _sigmoid(x: FloatArray) -> FloatArray:
     # As a tanh it cannot overflow, and numpy has it in vector instructions.
-    return 0.5 + 0.5 * np.tanh(0.5 * x)
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * x))
 
 
 def _cosine(start: float, end: float, done: float) -> float:

@@ -1,0 +1,130 @@
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holue import OpenSetRecognizer
+from holue.errors import ArtifactError, CorruptArtifactError, NewerArtifactError, UnsafeArtifactError
+from holue.recognition import artifact
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    OpenSetRecognizer(method="galue", threshold=0.5).fit(np.eye(4), list("abcd")).save(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def edit(manifest: Path, **changes: object) -> None:
+    content = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**content, **changes}))
+
+
+def test_it_is_a_manifest_and_plain_arrays(saved: Path) -> None:
+    names = {p.name for p in saved.iterdir()}
+    assert names == {"manifest.json", "subjects.npy", "directions.npy"}
+    assert [p.name for p in saved.parent.iterdir()] == ["saved"]
+    loaded = OpenSetRecognizer.load(saved)
+    assert loaded.predict(np.eye(4)).tolist() == list("abcd")
+
+
+def test_saving_again_replaces_the_whole(saved: Path) -> None:
+    OpenSetRecognizer(method="galue", threshold=0.5).fit(np.eye(3), [1, 2, 3], concentration=9.0).save(saved)
+    assert len(OpenSetRecognizer.load(saved).gallery_) == 3
+    assert [p.name for p in saved.parent.iterdir()] == ["saved"]
+
+
+def test_a_failed_save_leaves_the_old_one_and_no_litter(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(artifact.np, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        OpenSetRecognizer(method="galue", threshold=0.5).fit(np.eye(3), [1, 2, 3]).save(saved)
+    assert len(OpenSetRecognizer.load(saved).gallery_) == 4
+    assert [p.name for p in saved.parent.iterdir()] == ["saved"]
+
+
+def test_a_failed_swap_puts_the_old_one_back(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Path.rename
+
+    def fail_on_staging(self: Path, target: Path) -> Path:
+        if self.suffix == ".tmp":
+            raise OSError("no")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail_on_staging)
+    with pytest.raises(OSError, match="no"):
+        OpenSetRecognizer(method="galue", threshold=0.5).fit(np.eye(3), [1, 2, 3]).save(saved)
+    monkeypatch.undo()
+    assert len(OpenSetRecognizer.load(saved).gallery_) == 4
+
+
+def test_somebody_elses_directory_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ArtifactError, match="is not a saved recognizer"):
+        OpenSetRecognizer(method="galue").fit(np.eye(3), [1, 2, 3]).save(tmp_path)
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_corruption_is_named(saved: Path) -> None:
+    path = saved / "directions.npy"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-8] + b"\0" * 8)
+    with pytest.raises(CorruptArtifactError, match=r"directions.npy has changed"):
+        OpenSetRecognizer.load(saved)
+    path.write_bytes(whole[:50])
+    with pytest.raises(CorruptArtifactError, match=r"directions.npy has changed"):
+        OpenSetRecognizer.load(saved)
+    path.unlink()
+    with pytest.raises(CorruptArtifactError, match=r"directions.npy is missing"):
+        OpenSetRecognizer.load(saved)
+    path.write_bytes(whole)
+    (saved / "extra.npy").write_bytes(whole)
+    with pytest.raises(CorruptArtifactError, match=r"extra.npy was not written"):
+        OpenSetRecognizer.load(saved)
+
+
+def test_a_bad_manifest_is_named(saved: Path) -> None:
+    manifest = saved / "manifest.json"
+    original = manifest.read_text()
+    for text in (
+        "{",
+        "[]",
+        "{}",
+        original.replace('"recognizer"', '"gallery"'),
+        original.replace('"version": 1', '"version": "x"'),
+    ):
+        manifest.write_text(text)
+        with pytest.raises(CorruptArtifactError, match=r"manifest.json"):
+            OpenSetRecognizer.load(saved)
+    manifest.write_text(original)
+    edit(manifest, content={})
+    with pytest.raises(CorruptArtifactError, match="does not describe a recogniser"):
+        OpenSetRecognizer.load(saved)
+    manifest.unlink()
+    with pytest.raises(CorruptArtifactError, match=r"manifest.json is missing"):
+        OpenSetRecognizer.load(saved)
+    with pytest.raises(CorruptArtifactError, match="not a directory"):
+        OpenSetRecognizer.load(saved / "nowhere")
+
+
+def test_a_newer_version_is_refused(saved: Path) -> None:
+    edit(saved / "manifest.json", version=artifact.FORMAT_VERSION + 1)
+    with pytest.raises(NewerArtifactError, match="upgrade holue"):
+        OpenSetRecognizer.load(saved)
+
+
+def test_pickles_are_never_loaded(saved: Path) -> None:
+    (saved / "model.pkl").write_bytes(pickle.dumps([1]))
+    with pytest.raises(UnsafeArtifactError, match=r"holds a pickle \(model.pkl\)"):
+        OpenSetRecognizer.load(saved)
+    (saved / "model.pkl").unlink()
+    path = saved / "subjects.npy"
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    content = json.loads((saved / "manifest.json").read_text())
+    content["files"]["subjects.npy"] = artifact._digest(path)
+    (saved / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(UnsafeArtifactError, match=r"subjects.npy is not a plain array"):
+        OpenSetRecognizer.load(saved)

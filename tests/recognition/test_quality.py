@@ -1,0 +1,103 @@
+"""Each score against its formula, on a reading written out densely."""
+
+import numpy as np
+import pytest
+
+from holue.datasets.simulated import SimulatedWorld
+from holue.errors import InvalidConcentrationError, InvalidInputError, NotCalibratedError
+from holue.functional import holistic_terms, posterior
+from holue.gallery.embeddings import Embeddings
+from holue.gallery.gallery import Gallery
+from holue.recognition.operating import OperatingPoint
+from holue.recognition.quality import SCORES
+from holue.recognition.quality.sample import pfe_quality, scaleface_quality
+from holue.recognition.reading import Reading
+
+
+@pytest.fixture(scope="module")
+def reading(world: SimulatedWorld) -> Reading:
+    gallery = Gallery.from_samples(world.gallery.X, world.gallery.y)
+    point = OperatingPoint.solve(dim=64, n_subjects=40, threshold=0.45)
+    probes = Embeddings.from_samples(world.probes.X, world.probes.concentration)
+    return Reading.of(probes, gallery, point, temperature=20.0)
+
+
+def dense(reading: Reading) -> tuple[np.ndarray, np.ndarray]:
+    point = reading.point
+    return posterior(reading.probes.directions, reading.gallery.directions, point.concentration, point.unknown_prior)
+
+
+def test_acceptance_is_the_distance_to_the_threshold(reading: Reading) -> None:
+    scores = reading.probes.directions @ reading.gallery.directions.T
+    np.testing.assert_allclose(SCORES["acceptance"]()(reading), np.abs(scores.max(1) - 0.45))
+
+
+def test_galue_is_the_greatest_probability_and_its_entropy_the_entropy(reading: Reading) -> None:
+    log_p, log_p0 = dense(reading)
+    every = np.column_stack([log_p, log_p0])
+    np.testing.assert_allclose(SCORES["galue"]()(reading), np.exp(every.max(1)), rtol=1e-10)
+    np.testing.assert_allclose(SCORES["galue-entropy"]()(reading), (np.exp(every) * every).sum(1), atol=1e-10)
+
+
+def test_sample_quality_is_the_concentration(reading: Reading, world: SimulatedWorld) -> None:
+    np.testing.assert_array_equal(SCORES["quality"]()(reading), world.probes.concentration)
+
+
+def test_holue_sum_adds_the_z_scores_of_both_terms(reading: Reading) -> None:
+    score = SCORES["holue-sum"]()
+    with pytest.raises(NotCalibratedError):
+        score(reading)
+    score.fit(reading, np.ones(len(reading), dtype=bool), np.random.default_rng(0))
+    point = reading.point
+    terms = holistic_terms(
+        reading.probes.directions,
+        reading.probes.concentrations,
+        reading.gallery.directions,
+        point.concentration,
+        point.unknown_prior,
+        20.0,
+    )
+    expected = sum((kl - kl.mean()) / kl.std() for kl in terms)
+    np.testing.assert_allclose(score(reading), expected, atol=1e-9)
+
+
+def test_the_closed_form_forgets_the_gallery_as_the_probe_blurs(reading: Reading) -> None:
+    score = SCORES["holue-closed"]()
+    blurred = Reading(
+        Embeddings(reading.probes.directions, np.full(len(reading), 1e-3)),
+        reading.gallery,
+        reading.point,
+        reading.temperature,
+        reading.evidence,
+    )
+    np.testing.assert_allclose(score(blurred), 0.5, atol=1e-3)  # the prior of unknown
+
+
+def test_a_term_that_does_not_vary_adds_nothing(reading: Reading) -> None:
+    from holue.recognition.standardizer import Standardizer
+
+    standardizer = Standardizer()
+    standardizer.fit(np.column_stack([np.arange(5.0), np.full(5, 0.1)]))
+    assert (standardizer(np.column_stack([np.arange(5.0), np.full(5, 0.1)]))[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize("method", [name for name, score in SCORES.items() if score.needs_concentration])
+def test_scores_that_read_the_sample_refuse_probes_without_concentration(method: str, reading: Reading) -> None:
+    bare = Reading(
+        Embeddings(reading.probes.directions), reading.gallery, reading.point, reading.temperature, reading.evidence
+    )
+    with pytest.raises(InvalidConcentrationError, match="concentration"):
+        SCORES[method]()(bare)
+
+
+def test_names_are_unique_and_every_class_is_documented() -> None:
+    assert len({score.name for score in SCORES.values()}) == len(SCORES)
+    assert all(score.__doc__ for score in SCORES.values())
+
+
+def test_pfe_quality_is_minus_the_harmonic_mean_and_bad_input_is_named() -> None:
+    np.testing.assert_allclose(pfe_quality([[1.0, 2.0, 4.0]]), [-3 / (1 + 0.5 + 0.25)])
+    with pytest.raises(InvalidInputError, match="variance must be positive"):
+        pfe_quality([[1.0, 0.0]])
+    with pytest.raises(InvalidInputError, match="scale must be finite; entry 1"):
+        scaleface_quality([1.0, np.nan])
