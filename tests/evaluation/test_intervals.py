@@ -120,7 +120,7 @@ def test_pairing_narrows_a_difference():
     second = bootstrap_prr(noisy, **flags, resamples=resamples)
     difference = paired_difference(first, second)
     assert difference.estimate == first.estimate - second.estimate
-    assert difference.name == "PRR of f1 - PRR of f1"
+    assert difference.name == " - ".join(["prediction rejection ratio of f1"] * 2)
     unpaired = np.hypot(first.replicates.std(), second.replicates.std())
     assert difference.replicates.std() < 0.8 * unpaired
     assert paired_difference(first, first).interval().high == 0
@@ -141,8 +141,13 @@ def test_what_has_no_interval_is_nan_with_a_reason():
     flags = {"mated": [1, 1], "accepted": [1, 0], "correct_subject": [1, 0]}
     with pytest.warns(UndefinedMetricWarning, match="interval of fnir is undefined: there is only one subject"):
         assert np.isnan(bootstrap_metric("fnir", **flags, resamples=one).interval().low)
+    with pytest.warns(UndefinedMetricWarning, match="fpir is undefined: there is no non-mated probe"):
+        nothing = bootstrap_metric("fpir", **flags, resamples=one)
     with pytest.warns(UndefinedMetricWarning, match="the estimate itself is undefined"):
-        assert np.isnan(bootstrap_metric("fpir", **flags, resamples=one).interval().high)
+        assert np.isnan(nothing.interval().high)
+    right = {"mated": [1, 1], "accepted": [1, 1], "correct_subject": [1, 1]}
+    with pytest.warns(UndefinedMetricWarning, match="every decision is correct"):
+        bootstrap_prr([1, 2], **right, resamples=one)
 
 
 def test_resamples_without_a_value_are_counted_and_left_out():

@@ -59,6 +59,7 @@ small_cases = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore::holue.evaluation.undefined.UndefinedMetricWarning")
 @settings(max_examples=60, deadline=None)
 @given(small_cases, names)
 def test_the_curve_is_the_average_over_every_order_of_the_ties(cases, name):
@@ -254,7 +255,8 @@ def test_a_metric_without_a_value_from_the_start_says_what_is_missing():
 def test_a_metric_that_loses_its_value_along_the_curve_says_where():
     # Both mated probes are the least reliable: FNIR has nothing to divide by once they are filtered.
     flags = {"mated": [1, 1, 0, 0], "accepted": [1, 0, 0, 0], "correct_subject": [1, 0, 0, 0]}
-    curve = rejection_curve([1, 2, 3, 4], **flags, metric="fnir")
+    with pytest.warns(UndefinedMetricWarning, match=r"from a filtered fraction of 0\.5 on, there is no mated"):
+        curve = rejection_curve([1, 2, 3, 4], **flags, metric="fnir")
     np.testing.assert_array_equal(curve.values, [0.5, 1, np.nan])
     assert curve.undefined_from == 0.5
     with pytest.warns(

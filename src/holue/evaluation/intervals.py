@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from holue.errors import InvalidInputError, InvalidParameterError
 from holue.evaluation.bootstrap import SubjectBootstrap
 from holue.evaluation.columns import FloatArray, IntArray, numbers, same_length
-from holue.evaluation.metrics import Metric, find_metric
-from holue.evaluation.outcomes import OutcomeKind, Outcomes
+from holue.evaluation.metrics import Metric, find_metric, metric_value
+from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.rejection import area_under, equal_areas, grid_of, prediction_rejection
 from holue.evaluation.ties import RESAMPLED, filtered_curve
 from holue.evaluation.undefined import UndefinedMetricWarning, undefined
@@ -118,9 +118,14 @@ def bootstrap_metric(
     outcomes = Outcomes(mated, accepted, correct_subject)
     _same_probes(outcomes, resamples)
     kind = outcomes.kind
-    estimate = chosen.of_counts(np.bincount(kind, minlength=len(OutcomeKind)))
+    estimate = metric_value(
+        metric,
+        mated=outcomes.mated,
+        accepted=outcomes.accepted,
+        correct_subject=outcomes.correct_subject,
+    )
     counts = _resampled_counts(kind, resamples.cluster, resamples.times_drawn)
-    return Bootstrapped(metric, float(estimate), chosen.of_counts(counts), resamples)
+    return Bootstrapped(metric, estimate, chosen.of_counts(counts), resamples)
 
 
 def bootstrap_prr(
@@ -158,10 +163,12 @@ def bootstrap_prr(
         max_rejection=max_rejection,
         points=points,
     )
+    name = f"prediction rejection ratio of {metric}"
+    estimate = whole.ratio if whole.reason is None else undefined(name, whole.reason)
     replicates = _resampled_ratios(
         numbers("quality", quality), outcomes, find_metric(metric), resamples, max_rejection, points
     )
-    return Bootstrapped(f"PRR of {metric}", whole.ratio, replicates, resamples)
+    return Bootstrapped(name, estimate, replicates, resamples)
 
 
 def bootstrap_statistic(name: str, statistic: Callable[[IntArray], float], resamples: SubjectBootstrap) -> Bootstrapped:
@@ -238,7 +245,7 @@ def _ratio_of_each_resample(
 ) -> FloatArray:
     ratios = np.full(len(times_drawn), np.nan)
     for resample in range(len(times_drawn)):
-        # Columns: counted, others, size; rows: groups of equal quality, and for the oracle errors, then the rest.
+        # Rows: counted, others, size. Columns: groups of equal quality; for the oracle errors, then the rest.
         terms = np.zeros((3, n_groups), dtype=np.int64)
         oracle_terms = np.zeros((3, 2), dtype=np.int64)
         for i in range(len(group)):

@@ -132,7 +132,8 @@ def rejection_curve(
 
     ``quality`` is higher for more reliable probes; −inf and +inf are allowed, NaN is not. ``metric`` is
     any key of ``holue.evaluation.metrics.METRICS``. Probes of equal quality are filtered in expectation:
-    the value is the average over their orders. Paper, section "Uncertainty estimation quality".
+    the value is the average over their orders. Where nothing is left to compute it from it is NaN, with
+    an ``UndefinedMetricWarning``. Paper, section "Uncertainty estimation quality".
 
     >>> curve = rejection_curve(
     ...     [0.1, 0.9, 0.8, 0.7],
@@ -146,7 +147,10 @@ def rejection_curve(
     """
     chosen, order, outcomes = _check(quality, mated, accepted, correct_subject, metric, max_rejection, points)
     grid = rejection_grid(len(outcomes), max_rejection, points)
-    return TieGroups.of(order, outcomes.kind, chosen).curve(chosen, *grid)
+    curve = TieGroups.of(order, outcomes.kind, chosen).curve(chosen, *grid)
+    if curve.undefined_from is not None:
+        undefined(metric, f"from a filtered fraction of {curve.undefined_from:.4g} on, {chosen.undefined_when}")
+    return curve
 
 
 def oracle_curve(
@@ -193,7 +197,10 @@ def random_curve(
     """
     chosen, _, outcomes = _check(None, mated, accepted, correct_subject, metric, max_rejection, points)
     grid = rejection_grid(len(outcomes), max_rejection, points)
-    return _random_curve(outcomes, chosen, *grid)
+    curve = _random_curve(outcomes, chosen, *grid)
+    if curve.undefined_from is not None:
+        undefined(metric, chosen.undefined_when)
+    return curve
 
 
 def prediction_rejection(
