@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss
@@ -22,6 +22,7 @@ probabilities = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(probabilities, st.sampled_from([1, 2, 3, 4, 15]))
 def test_the_error_is_the_weighted_gap_over_bins_of_equal_width(rows, bins):
     total = 0.0
@@ -51,6 +52,7 @@ def test_the_diagram_is_scikit_learns(strategy):
     assert diagram.largest_error == pytest.approx(gaps.max())
 
 
+@settings(deadline=None)
 @given(probabilities, st.sampled_from(["uniform", "quantile"]), st.randoms(use_true_random=False))
 def test_the_order_of_the_input_never_matters(rows, strategy, random):
     errors = []

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidParameterError
@@ -51,6 +51,7 @@ def slow(name, rows):
 
 
 @pytest.mark.filterwarnings("ignore::holue.evaluation.undefined.UndefinedMetricWarning")
+@settings(deadline=None)
 @given(probes, st.sampled_from(sorted(metrics.METRICS)))
 def test_every_metric_agrees_with_counting_probe_by_probe(rows, name):
     mated, accepted, correct_subject = (list(column) for column in zip(*rows))

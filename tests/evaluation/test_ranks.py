@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidInputError, InvalidParameterError, InvalidSubjectsError
@@ -14,6 +14,7 @@ from holue.evaluation.undefined import UndefinedMetricWarning
 mated_probes = st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), min_size=1, max_size=30)
 
 
+@settings(deadline=None)
 @given(mated_probes, st.integers(1, 7), st.integers(-4, 4))
 def test_a_miss_is_a_subject_beyond_the_rank_or_below_the_threshold(probes, max_rank, threshold):
     misses = 0
@@ -26,6 +27,7 @@ def test_a_miss_is_a_subject_beyond_the_rank_or_below_the_threshold(probes, max_
     assert value == pytest.approx(misses / len(probes), abs=1e-15)
 
 
+@settings(deadline=None)
 @given(mated_probes, st.integers(1, 7))
 def test_cmc_is_one_minus_fnir_without_a_threshold(probes, max_rank):
     rank, score = zip(*probes)

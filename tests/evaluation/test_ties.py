@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
@@ -32,6 +32,7 @@ def groups(draw):
     return draw(st.integers(0, 3)), draw(st.integers(0, 3)), a, b, size, draw(st.integers(0, size))
 
 
+@settings(deadline=None)
 @given(st.integers(1, 2), groups())
 def test_the_average_over_orders_is_exact(weight, group):
     expected = over_all_subsets(weight, *group)

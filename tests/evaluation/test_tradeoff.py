@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidInputError, InvalidParameterError
@@ -17,6 +17,7 @@ probes = st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), mi
 
 
 @pytest.mark.filterwarnings("ignore::holue.evaluation.undefined.UndefinedMetricWarning")
+@settings(deadline=None)
 @given(probes, st.randoms(use_true_random=False))
 def test_each_point_is_the_error_rates_of_deciding_at_its_threshold(rows, random):
     rows = random.sample(rows, len(rows))
