@@ -5,7 +5,7 @@ import pytest
 
 from holue.datasets.folder import load_folder, read_folder, save_folder, write_folder
 from holue.datasets.part import part_from_samples, pooled_scores
-from holue.errors import InvalidFileError
+from holue.errors import InvalidFileError, InvalidParameterError
 from holue.evaluation.protocol import IdentificationProtocol
 
 
@@ -208,6 +208,17 @@ def test_samples_that_cancel_are_refused_with_their_file(folder_arrays, write_pr
     folder_arrays["dev/gallery"]["embeddings"][:2] = [[1] * 8, [-1] * 8]
     with pytest.raises(InvalidFileError, match=r"dev/gallery\.npz: the samples of .*cancel"):
         load_folder(write_protocol_folder(folder_arrays))
+
+
+def test_a_weighting_is_passed_on_and_a_wrong_one_is_not_blamed_on_the_file(folder_arrays, write_protocol_folder):
+    folder_arrays["dev/gallery"]["concentration"] = np.array([1e6, 1.0, 1.0, 1.0])
+    folder_arrays["eval/gallery"]["concentration"] = np.ones(4)
+    folder = write_protocol_folder(folder_arrays)
+    weighted = load_folder(folder, weighting="concentration").development.gallery.directions[0]
+    first = folder_arrays["dev/gallery"]["embeddings"][0]
+    np.testing.assert_allclose(weighted, first / np.linalg.norm(first), atol=5e-6)  # the other sample weighs 1e-6
+    with pytest.raises(InvalidParameterError, match="^weighting must be one of"):
+        load_folder(folder, weighting="best")
 
 
 def test_missing_folders_and_files_are_named(folder_arrays, write_protocol_folder, tmp_path):

@@ -178,6 +178,14 @@ def test_faulty_embeddings_name_file_and_key(tmp_path, arrays, message):
         read_embs(tmp_path / "e.npz")
 
 
+def test_numbered_and_named_subjects_are_not_compared(made):
+    folder = made.write(meta=False)
+    path = folder / "ijbc_1N_probe_mixed.csv"
+    path.write_text(path.read_text().replace(",900,", ",nobody,"))
+    with pytest.raises(InvalidFileError, match=r"gallery_G1\.csv and .*probe_mixed\.csv: subject_id: .* integers and"):
+        read_ijb(folder)
+
+
 def test_missing_files_and_columns_are_named(made):
     folder = made.write(meta=False)
     (folder / "ijbc_1N_probe_mixed.csv").write_text("template,subject\n1,2\n")

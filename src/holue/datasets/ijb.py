@@ -15,6 +15,12 @@ each of them separately: a probe mated with G1 is non-mated with G2. ``gallery="
 together (3531 in IJB-C); every probe of the official list is then mated, so that part measures closed-set
 identification only and is refused by :class:`~holue.evaluation.protocol.IdentificationProtocol`.
 
+IJB has no development part of its own; the paper takes MS1MV2's (:mod:`holue.datasets.ms1m`):
+
+    development = load_ms1m("ms1mv2", "ms1mv2_embs.npz")
+    evaluation = load_ijb("ijbc", "ijbc_embs.npz", name="ijbc", gallery="G1")
+    protocol = IdentificationProtocol("ijbc", development, evaluation)
+
 Lists with one row per template exist too. They look alike and would pool one image in place of all: the
 number of rows of each template is therefore compared with the image list.
 """

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from holue.datasets.part import part_from_samples
 from holue.datasets.samples import Samples
 from holue.errors import InvalidFileError, InvalidInputError
-from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart, check_disjoint, listed
+from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart, check_disjoint, check_same_type, listed
 from holue.gallery.subjects import Subjects
 
 
@@ -102,6 +102,12 @@ class PartLists:
     probes: TemplateList
     source: str = ""
     n_samples: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            check_same_type(self.gallery.subject_id, "the gallery's", self.probes.subject_id, "the probes'")
+        except InvalidInputError as error:
+            raise InvalidFileError(f"{self.gallery.origin} and {self.probes.origin}: {error}") from error
 
     @property
     def counts(self) -> dict[str, int]:

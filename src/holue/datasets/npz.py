@@ -14,7 +14,7 @@ import numpy.typing as npt
 from holue.errors import InvalidFileError
 from holue.evaluation.protocol import listed
 
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 def read_npz(

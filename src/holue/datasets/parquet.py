@@ -29,10 +29,12 @@ def read_parquet(
     wanted = [*required, *(name for name in optional if name in names and name not in required)]
     try:
         # ParquetFile, not read_table: the latter reads meaning into folder names such as ``part=3``.
-        columns = table.ParquetFile(path).read(columns=wanted)
-    except (arrow.ArrowException, OSError) as error:
+        columns = table.ParquetFile(path, page_checksum_verification=True).read(columns=wanted)
+        return {name: _to_numpy(columns.column(name), name, path) for name in wanted}
+    except InvalidFileError:
+        raise
+    except (arrow.ArrowException, OSError, ValueError) as error:
         raise InvalidFileError(f"{path}: the table is damaged or cut short ({error}); write it again") from error
-    return {name: _to_numpy(columns.column(name), name, path) for name in wanted}
 
 
 def parquet_columns(path: str | Path) -> list[str]:
@@ -43,14 +45,15 @@ def parquet_columns(path: str | Path) -> list[str]:
     arrow, table = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
     try:
         return list(table.read_schema(path).names)
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, ValueError) as error:
         raise InvalidFileError(f"{path}: not a Parquet table, or cut short ({error})") from error
 
 
 def write_parquet(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> None:
     """One row per sample; a matrix becomes a ``fixed_size_list`` column."""
     arrow, table = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
-    table.write_table(arrow.table({name: _to_arrow(arrow, array) for name, array in columns.items()}), path)
+    made = arrow.table({name: _to_arrow(arrow, array) for name, array in columns.items()})
+    table.write_table(made, path, write_page_checksum=True)
 
 
 def _to_arrow(arrow: Any, array: npt.NDArray[Any]) -> Any:

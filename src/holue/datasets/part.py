@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from holue.datasets.samples import ROWS_AT_ONCE, Samples
-from holue.errors import InvalidFileError, InvalidInputError
+from holue.errors import InvalidFileError, InvalidInputError, InvalidParameterError
 from holue.evaluation.protocol import ProtocolPart, listed
 from holue.gallery.embeddings import Embeddings, Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
@@ -122,6 +122,8 @@ def _pooled_block(samples: Samples, group: Subjects, weighting: str) -> tuple[Su
             variance=variance,
             weighting=weighting,
         )
+    except InvalidParameterError:
+        raise  # a setting of the caller's, not a fault of the file
     except InvalidInputError as error:
         raise InvalidFileError(f"{samples.origin}: {error}") from error
 

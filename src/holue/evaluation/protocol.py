@@ -81,7 +81,7 @@ class ProtocolPart:
                 f"embeddings: probes have {self.probes.dim} features and the gallery has {self.gallery.dim}: "
                 "both must come from the same embedding model"
             )
-        _check_same_type(self.gallery.subjects, "the gallery's", self.probe_subjects, "the probes'")
+        check_same_type(self.gallery.subjects, "the gallery's", self.probe_subjects, "the probes'")
 
     @cached_property
     def mated(self) -> npt.NDArray[np.bool_]:
@@ -159,7 +159,8 @@ def listed(ids: Iterable[object], *, shown: int = _SHOWN) -> str:
     return head if len(everything) <= shown else f"{head} and {len(everything) - shown} more"
 
 
-def _check_same_type(first: Subjects, first_name: str, second: Subjects, second_name: str) -> None:
+def check_same_type(first: Subjects, first_name: str, second: Subjects, second_name: str) -> None:
+    """Refuse integers against strings: they never match, and every probe would look non-mated."""
     if first.dtype.kind != second.dtype.kind:
         kinds = [_KIND_NAMES.get(ids.dtype.kind, f"dtype {ids.dtype}") for ids in (first, second)]
         raise InvalidSubjectsError(
@@ -184,7 +185,7 @@ def check_open_set(role: str, part: ProtocolPart) -> None:
 
 def check_disjoint(development: Subjects, evaluation: Subjects) -> None:
     """Refuse subjects that are in both parts."""
-    _check_same_type(development, "the development part's", evaluation, "the evaluation part's")
+    check_same_type(development, "the development part's", evaluation, "the evaluation part's")
     shared = np.intersect1d(development, evaluation)
     if len(shared):
         raise InvalidSubjectsError(
