@@ -217,7 +217,7 @@ def test_a_weighting_is_passed_on_and_a_wrong_one_is_not_blamed_on_the_file(fold
     weighted = load_folder(folder, weighting="concentration").development.gallery.directions[0]
     first = folder_arrays["dev/gallery"]["embeddings"][0]
     np.testing.assert_allclose(weighted, first / np.linalg.norm(first), atol=5e-6)  # the other sample weighs 1e-6
-    with pytest.raises(InvalidParameterError, match="^weighting must be one of"):
+    with pytest.raises(InvalidParameterError, match=r"^weighting must be one of"):
         load_folder(folder, weighting="best")
 
 
