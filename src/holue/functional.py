@@ -5,6 +5,27 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError
+from holue.evaluation.calibration_error import (
+    brier_score,
+    expected_calibration_error,
+    log_loss,
+    reliability_diagram,
+)
+from holue.evaluation.discard import error_versus_discard
+from holue.evaluation.metrics import (
+    accuracy,
+    detection_identification_rate,
+    error_rate,
+    f1,
+    fnir,
+    fpir,
+    precision,
+    recall,
+)
+from holue.evaluation.ranks import cmc, fnir_at_rank
+from holue.evaluation.rejection import oracle_curve, prediction_rejection_ratio, random_curve, rejection_curve
+from holue.evaluation.risk_coverage import aurc, excess_aurc
+from holue.evaluation.tradeoff import det_points
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Float64Array, FloatArray, as_concentrations, as_directions
@@ -107,15 +128,37 @@ def _pair(directions: object, gallery: object) -> tuple[FloatArray, FloatArray]:
 
 
 __all__ = [
+    "accuracy",
+    "aurc",
+    "brier_score",
+    "cmc",
     "concentration_from_threshold",
+    "det_points",
+    "detection_identification_rate",
+    "error_rate",
+    "error_versus_discard",
     "evidence",
+    "excess_aurc",
+    "expected_calibration_error",
+    "f1",
+    "fnir",
+    "fnir_at_rank",
+    "fpir",
     "holistic_terms",
+    "log_loss",
     "log_normalizer",
     "mean_resultant_length",
     "merge",
+    "oracle_curve",
     "pfe_quality",
     "pool",
     "posterior",
+    "precision",
+    "prediction_rejection_ratio",
+    "random_curve",
+    "recall",
+    "rejection_curve",
+    "reliability_diagram",
     "scaleface_quality",
     "threshold_from_concentration",
     "unknown_prior_from_threshold",

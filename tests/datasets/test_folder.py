@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from holue.datasets.folder import load_folder, read_folder, save_folder, write_folder
-from holue.datasets.part import part_from_samples, pooled_scores
+from holue.datasets.part import part_from_samples
 from holue.errors import InvalidFileError, InvalidParameterError
 from holue.evaluation.protocol import IdentificationProtocol
+from holue.gallery.pooling import pool_scores
 
 
 def test_probes_without_templates_are_one_each_in_the_order_of_the_file(folder_arrays, write_protocol_folder):
@@ -71,7 +72,7 @@ def test_templates_are_pooled_per_medium_like_the_slow_reference(
 
 def test_scores_without_media_are_plain_means():
     scores = np.array([1.0, 2.0, 6.0, 5.0])
-    assert pooled_scores(scores, np.array(["b", "b", "b", "a"]), None).tolist() == [5.0, 3.0]
+    assert pool_scores(scores, np.array(["b", "b", "b", "a"])).tolist() == [5.0, 3.0]
 
 
 def test_the_gallery_is_pooled_per_subject_whatever_its_templates(folder_arrays, write_protocol_folder):

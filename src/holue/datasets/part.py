@@ -14,7 +14,7 @@ from holue.errors import InvalidFileError, InvalidInputError, InvalidParameterEr
 from holue.evaluation.protocol import ProtocolPart, listed
 from holue.gallery.embeddings import Embeddings, Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
-from holue.gallery.pooling import pool
+from holue.gallery.pooling import pool, pool_scores
 from holue.gallery.subjects import Subjects
 from holue.recognition.quality.sample import pfe_quality
 
@@ -40,7 +40,7 @@ def part_from_samples(
         probe_subjects = one_per_template(probes, "subject_id")
         groups = None if probes.group is None else one_per_template(probes, "group")
         qualities = {
-            name: pooled_scores(column, probes.template_id, probes.media_id)
+            name: pool_scores(column, probes.template_id, media=probes.media_id)
             for name, column in _quality_columns(probes).items()
         }
     try:
@@ -55,22 +55,6 @@ def part_from_samples(
         )
     except InvalidInputError as error:
         raise InvalidFileError(f"{gallery.origin} and {probes.origin}: {error}") from error
-
-
-def pooled_scores(scores: Float64Array, group: Subjects, media: Subjects | None) -> Float64Array:
-    """Mean over media of the mean over samples, for each distinct value of ``group`` in sorted order.
-
-    >>> pooled_scores(np.array([1.0, 3.0, 8.0]), np.array([7, 7, 7]), np.array([0, 0, 1]))
-    array([5.])
-    """
-    group_code = np.unique(group, return_inverse=True)[1].astype(np.int64)
-    medium_code = np.arange(len(scores)) if media is None else np.unique(media, return_inverse=True)[1]
-    width = int(medium_code.max()) + 1
-    pairs, pair_code = np.unique(group_code * width + medium_code, return_inverse=True)
-    medium_mean = np.bincount(pair_code, scores) / np.bincount(pair_code)
-    template = pairs // width
-    mean: Float64Array = np.bincount(template, medium_mean) / np.bincount(template)
-    return mean
 
 
 def one_per_template(samples: Samples, key: str) -> Subjects:

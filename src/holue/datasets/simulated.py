@@ -19,7 +19,7 @@ from holue.sphere import vmf
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class SimulatedSamples:
     """Embeddings with their concentration, their label (UNKNOWN for strangers) and, always, the person behind."""
 
     X: Float64Array  # (n, d)
@@ -35,8 +35,8 @@ class Samples:
 class SimulatedWorld:
     """A gallery to enrol, probes with their truth, and which subjects look alike."""
 
-    gallery: Samples
-    probes: Samples
+    gallery: SimulatedSamples
+    probes: SimulatedSamples
     means: Float64Array  # (people, d): enrolled first, then strangers
     look_alikes: npt.NDArray[np.int64]  # (pairs, 2) subjects
 
@@ -71,12 +71,12 @@ def simulate(
     pairs = np.arange(2 * look_alike_pairs).reshape(-1, 2)
     means[pairs[:, 1]] = _at_cosine(means[pairs[:, 0]], means[pairs[:, 1]], look_alike_cosine)
 
-    def draw(person: npt.NDArray[np.int64], typical: float) -> Samples:
+    def draw(person: npt.NDArray[np.int64], typical: float) -> SimulatedSamples:
         kappa = typical * np.exp(quality_spread * rng.normal(size=len(person)))
         labels = np.full(len(person), UNKNOWN, dtype=object)
         enrolled = person < n_subjects
         labels[enrolled] = (person[enrolled] + first_subject).tolist()
-        return Samples(vmf.sample(means[person], kappa, rng), labels, kappa, person + first_subject)
+        return SimulatedSamples(vmf.sample(means[person], kappa, rng), labels, kappa, person + first_subject)
 
     return SimulatedWorld(
         gallery=draw(np.repeat(np.arange(n_subjects), enrolled_samples), concentration),

@@ -67,7 +67,7 @@ def as_vectors(X: object, *, dim: int | None = None, field: str = "X") -> FloatA
             X,
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
-            ensure_min_features=2,
+            ensure_min_features=2 if dim is None else 1,  # a known dimension has a better message of its own
             input_name=field,
         )
     except (ValueError, TypeError) as error:

@@ -54,7 +54,7 @@ class Gallery:
         """Samples pooled to one template per subject (see :func:`holue.gallery.pooling.pool`)."""
         if np.ndim(y) >= 1 and len(np.asarray(y)) == 0:  # type: ignore[arg-type]
             raise GalleryTooSmallError("the gallery is empty: enrol at least one subject")
-        subjects, templates = pool(X, y, media=media, concentration=concentration, weighting=weighting)
+        subjects, templates = pool(X, y, media=media, concentration=concentration, weighting=weighting, field="y")
         return cls(subjects, (templates.directions,), templates.concentrations)
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class Gallery:
         replace: bool = False,
     ) -> Gallery:
         """A new version with these subjects added; with ``replace=True`` enrolled ones get the new template."""
-        subjects, templates = pool(X, y, media=media, concentration=concentration, weighting=weighting)
+        subjects, templates = pool(X, y, media=media, concentration=concentration, weighting=weighting, field="y")
         self._check_compatible(templates, subjects)
         row = self.index_of(subjects)
         known = row >= 0

@@ -31,18 +31,20 @@ def pool(
     concentration: object = None,
     variance: object = None,
     weighting: str = "uniform",
+    field: str = "group",
 ) -> tuple[Subjects, Embeddings]:
     """One template per distinct value of ``group`` → (sorted group keys, their embeddings).
 
     Every sample is first scaled to unit length. ``weighting`` is ``"uniform"``, ``"concentration"`` (κ_i x_i in place
     of x_i) or ``"precision"`` (x_i/σ_i² coordinate by coordinate, over Σ 1/σ_i²).
+    ``field`` is what an error calls ``group``.
 
     >>> keys, templates = pool([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], ["a", "a", "b"])
     >>> keys.tolist(), templates.directions.round(3).tolist()
     (['a', 'b'], [[0.707, 0.707], [1.0, 0.0]])
     """
     samples = Embeddings.from_samples(X, concentration)
-    layout = _Layout.of(as_subjects(group, len(samples), field="group"), media)
+    layout = _Layout.of(as_subjects(group, len(samples), field=field), media)
     match weighting:
         case "uniform":
             summed = layout.weights.astype(samples.directions.dtype) @ samples.directions
@@ -53,8 +55,17 @@ def pool(
         case _:
             raise InvalidParameterError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {weighting!r}")
     kappa = samples.concentrations
-    pooled = None if kappa is None else layout.weights @ kappa / layout.n_media
+    pooled = None if kappa is None else layout.average(kappa)
     return layout.keys, Embeddings(_directions(summed, layout.keys), pooled)
+
+
+def pool_scores(scores: Float64Array, group: object, *, media: object = None) -> Float64Array:
+    """A number per sample → a number per distinct value of ``group``, in sorted order, as a concentration is pooled.
+
+    >>> pool_scores(np.array([1.0, 3.0, 8.0]), [7, 7, 7], media=[0, 0, 1])
+    array([5.])
+    """
+    return _Layout.of(as_subjects(group, len(scores), field="group"), media).average(scores)
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,10 @@ class _Layout:
         n_media = np.bincount(distinct // (int(medium_code.max()) + 1), minlength=len(keys)).astype(np.float64)
         entries = (1.0 / pair_size[pair_code], (group_code, np.arange(n)))
         return cls(keys, csr_array(entries, shape=(len(keys), n)), n_media)
+
+    def average(self, values: Float64Array) -> Float64Array:
+        """Mean over media of the mean over the samples of a medium."""
+        return np.asarray(self.weights @ values / self.n_media)
 
 
 def _weighted_by_concentration(samples: Embeddings, layout: _Layout) -> FloatArray:

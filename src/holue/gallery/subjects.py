@@ -49,6 +49,8 @@ def as_subjects(ids: object, n: int | None = None, *, field: str = "y") -> Subje
     if given.dtype.kind == "O":
         given = _homogeneous(given, field)
     if given.dtype.kind in "iu":
+        if given.size and int(given.max()) > np.iinfo(np.int64).max:
+            raise InvalidSubjectsError(f"{field} holds {given.max()}, beyond 64-bit integers; use strings for such ids")
         return given.astype(np.int64)
     if given.dtype.kind == "U":
         blank = np.char.str_len(given) == 0

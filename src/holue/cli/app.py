@@ -1,0 +1,30 @@
+"""The app: every command under its name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from holue import __version__
+from holue.cli.demo import demo
+
+app = typer.Typer(
+    name="holue",
+    help="Open-set recognition that knows when it is wrong: who, nobody enrolled, or too uncertain to decide.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """What every command shares."""
+    if version:
+        typer.echo(f"holue {__version__}")
+        raise typer.Exit
+
+
+app.command()(demo)

@@ -1,0 +1,18 @@
+"""Output: a result as JSON for programs, or as text for people."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+
+console = Console(highlight=False)
+
+
+def print_json(result: Any) -> None:
+    """Print plain JSON; NaN is not JSON and becomes null where results are made, so it is refused here."""
+    typer.echo(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False))
