@@ -22,7 +22,7 @@ from holue.evidence.link import ConvolvedLink, Link, cosine_link, power_link
 from holue.gallery.embeddings import Float64Array
 from holue.sphere import power
 from holue.sphere.area import log_area
-from holue.sphere.bessel import log_hyp0f1
+from holue.sphere.bessel import log_hyp0f1, log_hyp0f1_scaled
 
 
 class ClassModel(Protocol):
@@ -186,7 +186,7 @@ class Posterior:
 
 def log_peak(dim: int, concentration: Float64Array) -> Float64Array:
     """``ln p(μ_x|x) + log S = κ_x − log α(κ_x)``: how far a sample's own distribution rises over the uniform one."""
-    return concentration - np.asarray(log_hyp0f1(dim, concentration))
+    return -np.asarray(log_hyp0f1_scaled(dim, concentration))
 
 
 def close(

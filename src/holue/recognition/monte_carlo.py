@@ -82,4 +82,4 @@ def _terms(
 def _draw(mean: Float64Array, concentration: float, n_samples: int, seed: int) -> Float64Array:
     direction = np.ascontiguousarray(mean, dtype=np.float64)
     rng = np.random.default_rng([seed, zlib.crc32(direction.tobytes())])
-    return np.asarray(vmf.sample(np.broadcast_to(direction, (n_samples, len(direction))), concentration, rng))
+    return vmf.sample(direction, concentration, rng, n_samples)
