@@ -72,9 +72,8 @@ def as_vectors(X: object, *, dim: int | None = None, field: str = "X") -> FloatA
         )
     except (ValueError, TypeError) as error:
         raise InvalidEmbeddingsError(f"{field}: {error}") from error
-    finite = np.isfinite(vectors).all(axis=1)
-    if not finite.all():
-        row = int(np.argmin(finite))
+    row = _first_not_finite(vectors)
+    if row is not None:
         raise InvalidEmbeddingsError(
             f"{field} contains NaN or infinity, first in row {row}; remove the row or embed the sample again"
         )
@@ -88,16 +87,25 @@ def as_vectors(X: object, *, dim: int | None = None, field: str = "X") -> FloatA
     return vectors
 
 
+def _first_not_finite(vectors: FloatArray) -> int | None:
+    # A row's sum is finite only if its entries are, and needs no mask of the whole matrix; a sum that overflows is
+    # looked at entry by entry.
+    with np.errstate(all="ignore"):
+        suspects = np.flatnonzero(~np.isfinite(vectors.sum(axis=1)))
+    return next((int(row) for row in suspects if not np.isfinite(vectors[row]).all()), None)
+
+
 def normalize(vectors: FloatArray, *, field: str = "X") -> FloatArray:
     """Rows divided by their Euclidean norm; a zero row is an error, overflow is not possible."""
-    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    largest = np.maximum(vectors.max(axis=1, keepdims=True), -vectors.min(axis=1, keepdims=True))
     zero = largest[:, 0] == 0
     if zero.any():
         raise InvalidEmbeddingsError(
             f"{field} has a zero vector in row {int(zero.argmax())}: it has no direction; remove the row"
         )
-    scaled = vectors / largest
-    return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)  # type: ignore[no-any-return]
+    directions: FloatArray = vectors / largest
+    directions /= np.sqrt(np.einsum("ij,ij->i", directions, directions))[:, None]
+    return directions
 
 
 def as_directions(X: object, *, field: str) -> FloatArray:
