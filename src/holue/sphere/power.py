@@ -21,7 +21,7 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, xlog1py
+from scipy.special import digamma, xlog1py, xlogy
 
 from holue.sphere.area import PI
 from holue.sphere.bessel import Numbers
@@ -86,7 +86,7 @@ def log_density(score: float, dim: int, concentration: Numbers) -> FloatArray: .
 def log_density(score: float | Numbers, dim: int, concentration: float | Numbers) -> float | FloatArray:
     """Log-density at points whose cosine to the mean direction is ``score``.
 
-    log p(x) = log N_d(κ) + κ ln(1 + s) = log p(μ) + κ ln(1 − (1 − s)/2)
+    log p(x) = log N_d(κ) + κ ln(1 + s) = log p(μ) + κ ln((1 + s)/2)
 
     It is −∞ opposite the mean (s = −1), unless κ = 0.
 
@@ -97,7 +97,9 @@ def log_density(score: float | Numbers, dim: int, concentration: float | Numbers
     """
     scores, concentrations = check_score_and_concentration(score, concentration)
     with np.errstate(divide="ignore"):  # ln 0 is the right answer opposite the mean
-        fall = xlog1py(concentrations, -(1 - scores) / 2)
+        # On each side the difference that is small, 1 + s or 1 − s, is exact.
+        far, near = xlogy(concentrations, (1 + scores) / 2), xlog1py(concentrations, -(1 - scores) / 2)
+    fall = np.where(scores < 0, far, near)
     return as_given(np.asarray(log_density_at_mean(dim, concentrations) + fall))
 
 
