@@ -16,7 +16,8 @@ from holue.gallery.subjects import UNKNOWN
 if TYPE_CHECKING:
     import pandas as pd
 
-ACCEPTED, REJECTED = "accepted", "rejected"
+ACCEPTED, REJECTED, FILTERED = "accepted", "rejected", "filtered"
+"""Decided: an enrolled subject; decided: nobody enrolled; not decided: too uncertain, retake or let a person decide."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Identification:
 class Identifications:
     """Answers for n probes: one array per field; ``answers[3]`` is one answer, ``answers[mask]`` are several."""
 
-    subject: npt.NDArray[Any]  # (n,) the subject, or UNKNOWN
-    decision: npt.NDArray[np.str_]  # (n,) "accepted" or "rejected"
+    subject: npt.NDArray[Any]  # (n,) the subject where accepted, UNKNOWN where rejected, None where filtered
+    decision: npt.NDArray[np.str_]  # (n,) "accepted", "rejected" or "filtered"
     score: Float64Array  # (n,) best cosine
     p_subject: Float64Array  # (n,) probability of the best candidate
     p_unknown: Float64Array  # (n,) probability that nobody enrolled is shown
@@ -86,8 +87,18 @@ class Identifications:
         """Which probes were taken for an enrolled subject."""
         return np.asarray(self.decision == ACCEPTED)
 
+    @property
+    def rejected(self) -> npt.NDArray[np.bool_]:
+        """Which probes were decided to show nobody enrolled."""
+        return np.asarray(self.decision == REJECTED)
+
+    @property
+    def filtered(self) -> npt.NDArray[np.bool_]:
+        """Which probes were left undecided, their answer being too uncertain to act on."""
+        return np.asarray(self.decision == FILTERED)
+
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns of plain Python values, ready for JSON; UNKNOWN becomes None."""
+        """Columns of plain Python values, ready for JSON; UNKNOWN becomes None (its decision is "rejected")."""
         columns: dict[str, list[Any]] = {
             name: getattr(self, name).tolist()
             for name in ("decision", "score", "p_subject", "p_unknown", "quality", "uncertainty")

@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 
 from holue.errors import (
     CalibrationDataError,
-    GalleryTooSmallError,
     InvalidParameterError,
     InvalidSubjectsError,
     NotCalibratedError,
@@ -24,20 +23,25 @@ from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN, Subjects
-from holue.recognition.identifications import ACCEPTED, REJECTED, Identifications
+from holue.recognition.candidate_sets import CandidateSets, candidate_sets
+from holue.recognition.certificate import RiskCertificate
+from holue.recognition.conformal import ConformalScores
+from holue.recognition.fingerprint import Fingerprints, fingerprints
+from holue.recognition.identifications import ACCEPTED, FILTERED, REJECTED, Identifications
 from holue.recognition.operating import (
     Hold,
     OperatingPoint,
     check_positive,
     check_share,
     check_threshold,
-    threshold_at_fpir,
+    is_number,
 )
 from holue.recognition.posterior import log_posterior
 from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.reading import Reading
 from holue.recognition.saved import read_recognizer, write_recognizer
-from holue.recognition.truth import correct_answers, truth_rows
+from holue.recognition.truth import correct_answers, people, truth_rows
+from holue.recognition.validation import point_at_fpir, quality_levels, require_two, validation_gallery
 
 
 class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
@@ -56,6 +60,8 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     hold : what stays when the gallery changes size, "model" (κ and β; the threshold follows the gallery) or "threshold".
     weighting : how samples of a subject are pooled, "uniform" or "concentration".
     threads : threads of a gallery scan; None for all cores.
+    filter_below : answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
+        :class:`holue.recognition.risk.RiskController` finds a threshold with a guarantee; None filters nothing else.
 
     Examples
     --------
@@ -70,6 +76,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     operating_point_: OperatingPoint
     quality_: QualityScore
     n_features_in_: int
+    quality_levels_: Float64Array
+    calibration_fingerprints_: Fingerprints
+    conformal_scores_: ConformalScores
+    certificate_: RiskCertificate
 
     def __init__(
         self,
@@ -83,6 +93,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         hold: Hold = "model",
         weighting: str = "uniform",
         threads: int | None = None,
+        filter_below: float | None = None,
     ) -> None:
         self.method = method
         self.target_fpir = target_fpir
@@ -93,6 +104,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self.hold = hold
         self.weighting = weighting
         self.threads = threads
+        self.filter_below = filter_below
 
     # -- enrol and calibrate ------------------------------------------------------------------------------------------
 
@@ -108,7 +120,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
                 "OpenSetRecognizer requires y to be passed, but the target y is None: name the subject of each sample"
             )
         gallery = Gallery.from_samples(X, y, concentration, media=media, weighting=self.weighting)
-        _require_two(len(gallery), "fit")
+        require_two(len(gallery), "fit")
         self._forget()
         self.gallery_ = gallery
         self.n_features_in_ = gallery.dim
@@ -137,7 +149,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         enrolled = self._fitted()
-        development = self._development_gallery(gallery)
+        development = self._validation_gallery(gallery)
         probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
         score = SCORES[self.method]()
         if score.needs_concentration and probes.concentrations is None:
@@ -146,12 +158,37 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
                 "concentration=, or use method='galue' or 'acceptance', which need none"
             )
         truth = truth_rows(development, y, len(probes))
-        point = self._development_point(probes, development, truth)
+        if self.threshold is not None:
+            point = self._fixed_point(enrolled).for_gallery(len(development), self.hold)
+        else:
+            point = point_at_fpir(probes, development, truth, self.target_fpir, self.unknown_prior, self.threads)
+        reading = self._read(probes, development, point)
         if score.needs_fit:
-            reading = self._read(probes, development, point)
             score.fit(reading, correct_answers(reading, truth), _generator(self.random_state))
+        self._forget()
         self.operating_point_ = point.for_gallery(len(enrolled), self.hold)
         self.quality_ = score
+        self.quality_levels_ = quality_levels(score, reading, self.threads)
+        self.calibration_fingerprints_ = fingerprints(probes)
+        self.conformal_scores_ = ConformalScores.of(reading, truth, people(y, None, len(probes))[0])
+        return self
+
+    def calibrate_sets(
+        self,
+        X: object,
+        y: object,
+        *,
+        gallery: Gallery | tuple[object, ...] | None = None,
+        subject: object = None,
+    ) -> Self:
+        """Base :meth:`predict_set` on probes of their own, which makes its coverage exact.
+
+        :meth:`calibrate` bases it on the strangers that also set the threshold. ``gallery`` is as there; ``subject`` names the
+        person behind every probe, strangers too, where ``y`` does not.
+        """
+        reading = self._reading(X, None, top_k=1, gallery=gallery, needs_quality=False)
+        truth = truth_rows(reading.gallery, y, len(reading))
+        self.conformal_scores_ = ConformalScores.of(reading, truth, people(y, subject, len(reading))[0])
         return self
 
     def enroll(
@@ -170,7 +207,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     def remove(self, subject: object) -> Self:
         """Remove one subject, or several; the operating point follows the gallery's size."""
         gallery = self._fitted().remove(subject)
-        _require_two(len(gallery), "remove")
+        require_two(len(gallery), "remove")
         return self._change(gallery)
 
     # -- answer -------------------------------------------------------------------------------------------------------
@@ -181,7 +218,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         return np.array([*self._fitted().subjects.tolist(), UNKNOWN], dtype=object)
 
     def predict(self, X: object, concentration: object = None) -> npt.NDArray[Any]:
-        """The subject of each probe, or UNKNOWN (object array)."""
+        """The subject of each probe, or UNKNOWN (object array). Two-way always: only :meth:`identify` filters."""
         gallery, point = self._calibrated()
         probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         evidence = scan(probes.directions, gallery, [], top_k=1, threads=self.threads)
@@ -206,26 +243,54 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         reading = self._reading(X, concentration, top_k=1)
         return self._quality().uncertainty(reading)
 
+    def predict_set(self, X: object, confidence_level: float = 0.95, concentration: object = None) -> CandidateSets:
+        """The smallest sets of answers, UNKNOWN among them, that hold the truth with probability ``confidence_level``.
+
+        It holds for probes of enrolled subjects and for strangers separately (see ``conformal.py``), as long as they are
+        like the calibration probes and the gallery is of about the size of theirs. Reads GalUE's posterior, whatever the method.
+        """
+        gallery, point = self._calibrated()
+        if not hasattr(self, "conformal_scores_"):
+            raise NotCalibratedError("candidate sets rest on validation probes: call calibrate(X_dev, y_dev) first")
+        thresholds = self.conformal_scores_.thresholds(confidence_level)
+        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
+        return candidate_sets(probes, gallery, point, *thresholds, confidence_level, self.threads)
+
     def identify(self, X: object, concentration: object = None, *, top_k: int = 5) -> Identifications:
-        """The whole answer: subject, decision, probabilities, quality and the ``top_k`` candidates of each probe."""
+        """The whole answer: subject, decision, probabilities, quality and the ``top_k`` candidates of each probe.
+
+        The decision is "accepted", "rejected" (nobody enrolled) or "filtered" (not decided: quality under
+        :attr:`filter_threshold`). A filtered answer names no subject, not even UNKNOWN; its candidates are there for
+        whoever decides instead.
+        """
         if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
             raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
         gallery = self._fitted()
         reading = self._reading(X, concentration, top_k=min(int(top_k), len(gallery)))
         score, evidence, posterior = self._quality(), reading.evidence, reading.posterior
-        accepted = reading.accepted
+        accepted, quality = reading.accepted, score(reading)
+        filtered = quality < self.filter_threshold
+        subject = _answers(gallery, evidence.top_index[:, 0], accepted)
+        subject[filtered] = None
         return Identifications(
-            subject=_answers(gallery, evidence.top_index[:, 0], accepted),
-            decision=np.where(accepted, ACCEPTED, REJECTED),
+            subject=subject,
+            decision=np.where(filtered, FILTERED, np.where(accepted, ACCEPTED, REJECTED)),
             score=reading.best_score,
             p_subject=np.exp(posterior.log_p_top[:, 0]),
             p_unknown=np.exp(posterior.log_p_unknown),
-            quality=score(reading),
+            quality=quality,
             uncertainty=score.uncertainty(reading),
             candidate_subjects=gallery.subjects[evidence.top_index],
             candidate_scores=np.asarray(evidence.top_scores, dtype=np.float64),
             candidate_probabilities=np.exp(posterior.log_p_top),
         )
+
+    @property
+    def filter_threshold(self) -> float:
+        """The quality below which answers are filtered: set by hand, else certified, else −inf (nothing is)."""
+        if self.filter_below is not None:
+            return float(self.filter_below)
+        return self.certificate_.filter_below if hasattr(self, "certificate_") else -np.inf
 
     def score(self, X: object, y: object) -> float:
         """Share of right answers: the enrolled subject named, or the stranger rejected."""
@@ -272,11 +337,24 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             )
         return self.quality_
 
-    def _reading(self, X: object, concentration: object, *, top_k: int) -> Reading:
-        gallery, point = self._calibrated()
-        self._quality()
-        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
-        return self._read(probes, gallery, point, top_k=top_k)
+    def _reading(
+        self,
+        X: object,
+        concentration: object,
+        *,
+        top_k: int,
+        gallery: Gallery | tuple[object, ...] | None = None,
+        needs_quality: bool = True,
+    ) -> Reading:
+        enrolled, point = self._calibrated()
+        if needs_quality:
+            self._quality()
+        probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
+        searched = self._validation_gallery(gallery)
+        return self._read(probes, searched, point.for_gallery(len(searched), self.hold), top_k=top_k)
+
+    def _validation_gallery(self, gallery: Gallery | tuple[object, ...] | None) -> Gallery:
+        return validation_gallery(gallery, self._fitted(), self.weighting)
 
     def _read(self, probes: Embeddings, gallery: Gallery, point: OperatingPoint, top_k: int = 1) -> Reading:
         return Reading.of(probes, gallery, point, temperature=self.temperature, top_k=top_k, threads=self.threads)
@@ -286,48 +364,6 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "operating_point_"):
             self.operating_point_ = self.operating_point_.for_gallery(len(gallery), self.hold)
         return self
-
-    def _development_gallery(self, gallery: Gallery | tuple[object, ...] | None) -> Gallery:
-        enrolled = self._fitted()
-        if gallery is None:
-            return enrolled
-        if not isinstance(gallery, Gallery):
-            if not isinstance(gallery, tuple) or len(gallery) not in (2, 3):
-                raise InvalidParameterError("gallery must be a Gallery, (X, y) or (X, y, concentration)")
-            gallery = Gallery.from_samples(*gallery, weighting=self.weighting)
-        if gallery.dim != enrolled.dim:
-            raise InvalidParameterError(
-                f"the validation gallery has {gallery.dim} features, the enrolled one {enrolled.dim}: "
-                "both must come from the same embedding model"
-            )
-        _require_two(len(gallery), "calibrate")
-        return gallery
-
-    def _development_point(self, probes: Embeddings, gallery: Gallery, truth: npt.NDArray[np.int64]) -> OperatingPoint:
-        if self.threshold is not None:
-            return self._fixed_point(self._fitted()).for_gallery(len(gallery), self.hold)
-        mated = truth >= 0
-        if not mated.any():
-            raise CalibrationDataError(
-                "no mated validation probes: none of the labels is in the gallery; where the validation people are not "
-                "enrolled, bring their gallery with calibrate(..., gallery=(X, y))"
-            )
-        if mated.all():
-            raise CalibrationDataError(
-                "no non-mated validation probes: the threshold is a quantile of strangers' scores; add probes of people "
-                "who are not in the gallery, labelled UNKNOWN"
-            )
-        # Resolved before the scan: a target too fine for the data should not cost a pass over the gallery.
-        threshold_at_fpir(np.zeros(int((~mated).sum())), self.target_fpir)
-        strangers = probes.take(~mated)
-        evidence = scan(strangers.directions, gallery, [], top_k=1, threads=self.threads)
-        return OperatingPoint.at_fpir(
-            np.asarray(evidence.top_scores[:, 0], dtype=np.float64),
-            self.target_fpir,
-            dim=gallery.dim,
-            n_subjects=len(gallery),
-            unknown_prior=self.unknown_prior,
-        )
 
     def _fixed_point(self, gallery: Gallery) -> OperatingPoint:
         assert self.threshold is not None
@@ -339,7 +375,14 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         )
 
     def _forget(self) -> None:
-        for name in ("operating_point_", "quality_"):
+        for name in (
+            "operating_point_",
+            "quality_",
+            "quality_levels_",
+            "calibration_fingerprints_",
+            "conformal_scores_",
+            "certificate_",
+        ):
             if hasattr(self, name):
                 delattr(self, name)
 
@@ -351,6 +394,8 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         check_positive("temperature", self.temperature)
         if self.threshold is not None:
             check_threshold(self.threshold)
+        if self.filter_below is not None and not (is_number(self.filter_below) and np.isfinite(self.filter_below)):
+            raise InvalidParameterError(f"filter_below must be a finite quality or None, got {self.filter_below!r}")
         if self.hold not in ("model", "threshold"):
             raise InvalidParameterError(f"hold must be 'model' or 'threshold', got {self.hold!r}")
         if self.weighting not in ("uniform", "concentration"):
@@ -361,14 +406,6 @@ def _answers(gallery: Gallery, top: npt.NDArray[np.int64], accepted: npt.NDArray
     answers = np.full(len(top), UNKNOWN, dtype=object)
     answers[accepted] = gallery.subjects[top[accepted]].tolist()
     return answers
-
-
-def _require_two(n_subjects: int, verb: str) -> None:
-    if n_subjects < 2:
-        raise GalleryTooSmallError(
-            f"{verb} needs a gallery of at least 2 subjects, got 1 class: with one subject there is nobody to be mistaken "
-            "for; for one-to-one verification call holue.functional.posterior"
-        )
 
 
 def _generator(random_state: int | np.random.Generator | np.random.RandomState | None) -> np.random.Generator:

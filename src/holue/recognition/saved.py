@@ -12,6 +12,8 @@ import numpy.typing as npt
 from holue.errors import CorruptArtifactError, InvalidParameterError
 from holue.gallery.gallery import Gallery
 from holue.recognition.artifact import read_artifact, write_artifact
+from holue.recognition.certificate import RiskCertificate
+from holue.recognition.conformal import ConformalScores
 from holue.recognition.model import Prior
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality import SCORES
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 KIND = "recognizer"
 QUALITY = "quality_"
+CONFORMAL = "conformal_"
+LEARNED = ("quality_levels_", "calibration_fingerprints_")
 
 R = TypeVar("R", bound="OpenSetRecognizer")
 
@@ -33,17 +37,24 @@ def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike
     parameters = recognizer.get_params()
     if not isinstance(recognizer.random_state, int | np.integer | None):
         parameters["random_state"] = None  # a generator is spent once used; a seed is all that can be kept
+    certificate: RiskCertificate | None = getattr(recognizer, "certificate_", None)
     content = {
         "parameters": parameters,
         "gallery_version": gallery.version,
         "operating_point": None if point is None else asdict(point),
         "quality": quality is not None,
+        "certificate": None if certificate is None else certificate.to_dict(),
     }
     arrays: dict[str, npt.NDArray[Any]] = {"subjects": gallery.subjects, "directions": gallery.directions}
     if gallery.concentrations is not None:
         arrays["concentrations"] = gallery.concentrations
     if quality is not None:
         arrays |= {QUALITY + name: value for name, value in quality.state().items()}
+    for name in LEARNED:
+        if hasattr(recognizer, name):
+            arrays[name.rstrip("_")] = getattr(recognizer, name)
+    if hasattr(recognizer, "conformal_scores_"):
+        arrays |= {CONFORMAL + name: value for name, value in recognizer.conformal_scores_.arrays().items()}
     write_artifact(directory, KIND, content, arrays)
 
 
@@ -62,6 +73,14 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
             quality = SCORES[recognizer.method]()
             quality.restore({k.removeprefix(QUALITY): v for k, v in arrays.items() if k.startswith(QUALITY)})
             recognizer.quality_ = quality
+        if content.get("certificate") is not None:
+            recognizer.certificate_ = RiskCertificate.from_dict(content["certificate"])
+        for name in LEARNED:
+            if name.rstrip("_") in arrays:
+                setattr(recognizer, name, arrays[name.rstrip("_")])
+        scores = {k.removeprefix(CONFORMAL): v for k, v in arrays.items() if k.startswith(CONFORMAL)}
+        if scores:
+            recognizer.conformal_scores_ = ConformalScores(**scores)
     except (KeyError, TypeError, IndexError, InvalidParameterError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe a recogniser ({error})") from error
     return recognizer

@@ -1,0 +1,71 @@
+"""BettingTest: is the risk at most a target, judged by subjects whose probes succeed and fail together.
+
+Subject i has m_i probes, of which N_i were decided automatically and W_i of those wrongly. The subject-level risk is
+R = E[W/m] / E[N/m]: draw a subject, then one of its probes; if the answer was automatic, was it wrong? Bet a fraction θ of
+the capital against "R > α" on each subject in turn:
+
+    M_θ = Π_i [ 1 + θ (α N_i − W_i) / (m_i (1 − α)) ],        0 ≤ θ ≤ 1
+
+Subjects are independent and, if R > α, each factor has mean at most 1 and is never negative, so M_θ has mean at most 1,
+whatever the dependence between probes of one subject. So has a mixture M of several θ, and by Markov's inequality
+``p = 1/M`` is a valid p-value (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting").
+With r the true risk the best fraction is 1 − r/α; half of the mixture bets on no error at all, which needs the fewest
+subjects, the other half is spread evenly over the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+from holue.gallery.embeddings import Float64Array
+
+FRACTIONS: Float64Array = np.append(np.arange(1, 10) / 10, 1.0)
+LOG_WEIGHTS: Float64Array = np.log(np.append(np.full(9, 0.5 / 9), 0.5))
+
+
+class BettingTest:
+    """The test of units of several probes: ``decided`` = N/m and ``wrong`` = W/m, per subject.
+
+    >>> careful = BettingTest.p_value(np.ones(400), np.zeros(400), 0.01)
+    >>> bool(0.01 < careful < 0.05)
+    True
+    """
+
+    name = "betting on subjects"
+
+    @classmethod
+    def p_value(cls, decided: Float64Array, wrong: Float64Array, target: float) -> float:
+        """``1 / M``, at most 1."""
+        return cls.scaled_p_value(decided, wrong, target, 1.0)
+
+    @staticmethod
+    def p_value_of_counts(units: int, wrong_units: int, target: float) -> float:
+        """The p-value of ``units`` decided subjects of which ``wrong_units`` are wrong throughout."""
+        gain, loss = _log_factors(np.array([1.0, 1.0]), np.array([0.0, 1.0]), target).T
+        lost = wrong_units * loss if wrong_units else 0.0
+        return _p_value((units - wrong_units) * gain + lost)
+
+    @staticmethod
+    def scaled_p_value(decided: Float64Array, wrong: Float64Array, target: float, scale: float) -> float:
+        """What the p-value would be with ``scale`` times as many subjects like these."""
+        return _p_value(scale * _log_factors(decided, wrong, target).sum(axis=1))
+
+    @classmethod
+    def upper_bound(cls, decided: Float64Array, wrong: Float64Array, confidence: float) -> float:
+        """The largest risk that is not refuted (the p-value falls with the target); 1 where none is."""
+        delta, largest = 1 - confidence, 1 - 1e-9
+        if cls.p_value(decided, wrong, largest) > delta:
+            return 1.0
+        return float(brentq(lambda target: np.log(cls.p_value(decided, wrong, target) / delta), 1e-12, largest))
+
+
+def _log_factors(decided: Float64Array, wrong: Float64Array, target: float) -> Float64Array:
+    stake = FRACTIONS[:, None] * ((target * decided - wrong) / (1 - target))
+    with np.errstate(divide="ignore"):  # a subject wrong throughout takes the whole of θ = 1
+        return np.log1p(np.maximum(stake, -1.0))
+
+
+def _p_value(log_capital: Float64Array) -> float:
+    return float(np.exp(min(0.0, -float(logsumexp(LOG_WEIGHTS + log_capital)))))

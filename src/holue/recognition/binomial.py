@@ -1,0 +1,60 @@
+"""BinomialTest: is the risk at most a target, judged by counts of independent automatic decisions.
+
+Of n decisions k are wrong. Were the true risk R above the target α, so few errors would have probability at most
+
+    p = P(Bin(n, α) ≤ k),
+
+exactly, for every n: "R > α" is refuted when p ≤ δ = 1 − confidence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import bdtr, betaincinv
+
+from holue.gallery.embeddings import Float64Array
+
+
+class BinomialTest:
+    """The exact test of units that are one probe each: ``decided`` and ``wrong`` are 0 or 1 per unit.
+
+    >>> BinomialTest.p_value(np.ones(299), np.zeros(299), 0.01) <= 0.05
+    True
+    """
+
+    name = "exact binomial tail"
+
+    @classmethod
+    def p_value(cls, decided: Float64Array, wrong: Float64Array, target: float) -> float:
+        """``P(Bin(n, α) ≤ k)``."""
+        return cls.scaled_p_value(decided, wrong, target, 1.0)
+
+    @staticmethod
+    def p_value_of_counts(units: int, wrong_units: int, target: float) -> float:
+        """The p-value of ``units`` decided units of which ``wrong_units`` are wrong."""
+        return 1.0 if wrong_units >= units else float(bdtr(wrong_units, units, target))
+
+    @classmethod
+    def scaled_p_value(cls, decided: Float64Array, wrong: Float64Array, target: float, scale: float) -> float:
+        """What the p-value would be with ``scale`` times as many units and the same rates, rounded to the safe side."""
+        units, errors = np.floor(scale * decided.sum() + 1e-9), np.ceil(scale * wrong.sum() - 1e-9)
+        return cls.p_value_of_counts(int(units), int(errors), target)
+
+    @staticmethod
+    def upper_bound(decided: Float64Array, wrong: Float64Array, confidence: float) -> float:
+        """The Clopper-Pearson bound: the largest risk that is not refuted; 1 where nothing was decided.
+
+        >>> round(BinomialTest.upper_bound(np.ones(299), np.zeros(299), 0.95), 4)
+        0.01
+        """
+        n, k = float(decided.sum()), float(wrong.sum())
+        return 1.0 if k >= n else float(betaincinv(k + 1, n - k, confidence))
+
+
+def decisions_without_error(target: float, confidence: float) -> int:
+    """The smallest n for which no error at all certifies the target: ``⌈ln(1 − confidence) / ln(1 − α)⌉``.
+
+    >>> decisions_without_error(0.01, 0.95)
+    299
+    """
+    return int(np.ceil(np.log1p(-confidence) / np.log1p(-target) - 1e-9))

@@ -1,0 +1,148 @@
+"""Fixed sequence: thresholds tested from the strictest to looser ones, stopping at the first that fails.
+
+Learn-then-Test (Angelopoulos, Bates, Candès, Jordan, Lei 2021): to each threshold λ belongs the hypothesis "R(λ) > α" with a
+valid p-value. Walked in an order fixed beforehand and stopped at the first p > δ, the chance that any threshold passed
+on the way is bad is at most δ, with nothing paid for the number of thresholds: a bad one passes only if the *first* bad one
+does, and that has probability at most δ. It needs no monotone risk.
+
+Two things must not look at the development probes. The thresholds are therefore quantiles of *other* probes' quality (those
+that calibrated the recogniser). And the walk does not begin at the very strictest one, where too few decisions are left
+to refute anything, but where enough can be *expected*: a number that follows from α, δ and the size of the set alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from holue.gallery.embeddings import Float64Array
+from holue.recognition.betting import BettingTest
+from holue.recognition.binomial import BinomialTest
+from holue.recognition.decisions import Decisions
+
+TOLERATED_AT_START = 3
+"""Errors that the first threshold should survive, where half of the units are enough for it."""
+
+
+class RiskTest(Protocol):
+    """A test of "the risk is above the target" from the share decided, and decided wrongly, of each unit."""
+
+    name: str
+
+    @classmethod
+    def p_value(cls, decided: Float64Array, wrong: Float64Array, target: float) -> float:
+        """How likely evidence this good is, were the risk above the target."""
+        ...
+
+    @staticmethod
+    def p_value_of_counts(units: int, wrong_units: int, target: float) -> float:
+        """The p-value of whole units."""
+        ...
+
+    @classmethod
+    def scaled_p_value(cls, decided: Float64Array, wrong: Float64Array, target: float, scale: float) -> float:
+        """The p-value of a set ``scale`` times as large with the same rates."""
+        ...
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How far the walk came: the loosest threshold that passed (None if none did), and those it could have tried."""
+
+    test: type[RiskTest]
+    certified: float | None
+    tried: Float64Array  # strictest first; empty where the set is too small for any
+    needed_units: int  # fewest units that could certify the target, without an error
+
+
+def chosen_test(decisions: Decisions) -> type[RiskTest]:
+    """The exact binomial tail where every unit is one probe, betting where units hold several."""
+    return BinomialTest if decisions.single else BettingTest
+
+
+def walk(decisions: Decisions, levels: Float64Array, target: float, confidence: float) -> Walk:
+    """Walk the thresholds ``levels`` (and at last "no filter") towards looser ones.
+
+    >>> rng = np.random.default_rng(0)
+    >>> quality = rng.random(4000)
+    >>> wrong = rng.random(4000) < 0.1 * (1 - quality) ** 2       # the risk at threshold t is (1 − t)²/30
+    >>> decisions = Decisions(quality, wrong, np.arange(4000))
+    >>> found = walk(decisions, np.linspace(0, 1, 100), target=0.01, confidence=0.95)
+    >>> bool((1 - found.certified) ** 2 / 30 <= 0.01)
+    True
+    """
+    test, delta = chosen_test(decisions), 1 - confidence
+    needed = units_tolerating(test, 0, target, confidence)
+    thresholds, kept = candidate_thresholds(levels)
+    tried = thresholds[first_threshold(test, kept, decisions.n_units, target, confidence) :]
+    certified = None
+    for threshold in tried:
+        if test.p_value(*decisions.shares(threshold), target) > delta:
+            break
+        certified = float(threshold)
+    return Walk(test, certified, tried, needed)
+
+
+def candidate_thresholds(levels: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Distinct levels from the strictest down to −inf, with the share of levels that each keeps."""
+    thresholds = np.append(np.unique(levels)[::-1], -np.inf)
+    below = np.searchsorted(np.sort(levels), thresholds, side="left")
+    return thresholds, 1 - below / len(levels)
+
+
+def first_threshold(test: type[RiskTest], kept: Float64Array, n_units: int, target: float, confidence: float) -> int:
+    """Where the walk begins: the strictest threshold that can be expected to keep enough units; len(kept) for none.
+
+    Enough is what survives three errors or, where half of the units are too few for that, two, one, none; and, in the end,
+    whatever all the units can do.
+    """
+    spread = 2 * np.sqrt(n_units * kept * (1 - kept))
+    expected = n_units * kept - spread
+    for tolerated in range(TOLERATED_AT_START, -1, -1):
+        needed = units_tolerating(test, tolerated, target, confidence)
+        if needed <= n_units / 2 or (tolerated == 0 and needed <= n_units):
+            return int(np.argmax(expected >= needed))
+    return len(kept)
+
+
+def units_tolerating(test: type[RiskTest], errors: int, target: float, confidence: float) -> int:
+    """The fewest decided units that certify the target although ``errors`` of them are wrong.
+
+    >>> [units_tolerating(BinomialTest, k, 0.01, 0.95) for k in (0, 1, 2)]
+    [299, 473, 628]
+    """
+    delta = 1 - confidence
+    low, high = errors, errors + 1
+    while test.p_value_of_counts(high, errors, target) > delta:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if test.p_value_of_counts(middle, errors, target) <= delta else (middle, high)
+    return high
+
+
+def scale_needed(
+    decisions: Decisions, walked: Walk, target: float, confidence: float, largest: float = 1e5
+) -> float | None:
+    """How many times as large a set would certify the target at the rates seen here; None where none would.
+
+    An estimate, at the most favourable of the thresholds tried (or without a filter, where the set was too small for any).
+    """
+    delta, best = 1 - confidence, None
+    for threshold in walked.tried if len(walked.tried) else np.array([-np.inf]):
+        decided, wrong = decisions.shares(threshold)
+        ceiling = largest if best is None else best
+
+        def fails(scale: float) -> bool:
+            return walked.test.scaled_p_value(decided, wrong, target, scale) > delta  # noqa: B023 (used in this turn only)
+
+        if fails(ceiling):
+            continue
+        low, high = 0.0, ceiling
+        while high - low > 1e-3 * max(high, 1e-3):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fails(middle) else (low, middle)
+        best = high
+    return best
