@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from types import ModuleType
+
 import mpmath as mp
 import numpy as np
 import pytest
-import sphere_reference as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import cumulative_trapezoid, quad
@@ -14,14 +15,14 @@ from holue.sphere.area import log_area
 from holue.sphere.bessel import mean_resultant_length
 from holue.sphere.vmf import log_density, log_density_at_mean, log_normalizer, sample
 
-DIMS = [2, 3, 5, 19, 81, 82, 83, 512, 2048, 4096, 8191, 8192]
+DIMS = [2, 3, 5, 19, 81, 82, 83, 512, 2048, 8192]
 CONCENTRATIONS = [0.0, 1e-8, 0.1, 12.0, 100.0, 1e3, 1e4, 1e5, 1e6, 1e7]
 #: The first call compiles, which takes longer than Hypothesis allows an example.
 COMPILING = settings(deadline=None)
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_normalizer_and_peak_agree_with_fifty_digits(dim: int):
+def test_normalizer_and_peak_agree_with_fifty_digits(reference: ModuleType, dim: int):
     for concentration in CONCENTRATIONS:
         exact = reference.log_normalizer(dim, concentration)
         with mp.workdps(reference.DIGITS):
@@ -31,7 +32,7 @@ def test_normalizer_and_peak_agree_with_fifty_digits(dim: int):
 
 
 @pytest.mark.parametrize(("dim", "zero"), [(82, 128.40475), (512, 1405.38238), (4096, 16213.664), (8192, 35633.078)])
-def test_normalizer_keeps_its_digits_where_it_changes_sign(dim: int, zero: float):
+def test_normalizer_keeps_its_digits_where_it_changes_sign(reference: ModuleType, dim: int, zero: float):
     # There −log S and log α cancel: at d = 8192 each alone is rounded to 4e-12.
     for offset in (-3.0, -1e-3, 0.1):
         exact = reference.log_normalizer(dim, zero + offset)
@@ -66,7 +67,7 @@ def test_density_is_the_normalizer_plus_concentration_times_score(dim: int, conc
     assert abs(log_density(score, dim, concentration) - plain) <= 1e-14 * (abs(log_area(dim)) + concentration + 1)
 
 
-def test_density_near_the_mean_keeps_its_digits_at_high_concentration():
+def test_density_near_the_mean_keeps_its_digits_at_high_concentration(reference: ModuleType):
     score, concentration = 1 - 2**-30, 1e7
     with mp.workdps(reference.DIGITS):
         exact = reference.log_normalizer(512, concentration) + mp.mpf(concentration) * mp.mpf(score)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import mpmath as mp
+import pytest
 
 DIGITS = 50
 #: The promise: |error| ≤ 1e-12 · max(1, |value|).
 TOLERANCE = 1e-12
+
+
+@pytest.fixture(scope="session")
+def reference() -> ModuleType:
+    """This module, for tests to call its functions."""
+    return sys.modules[__name__]
 
 
 def log_hyp0f1(dim: int, concentration: float) -> mp.mpf:
