@@ -224,10 +224,10 @@ def test_a_length_outside_zero_to_one_is_refused(bad: object):
 
 
 def test_a_million_concentrations_take_less_than_a_second():
-    # Some 0.1 s on one core of a laptop; the rest is room for a busy machine.
+    # Some 0.1 s on one core. Processor time, since other work on the machine should not decide.
     kappa = 10 ** np.linspace(-3, 7, 1_000_000)
     for function in (log_hyp0f1, mean_resultant_length):
         function(512, kappa[:1])
-        start = time.perf_counter()
+        start = time.process_time()
         function(512, kappa)
-        assert time.perf_counter() - start < 1.0
+        assert time.process_time() - start < 1.0
