@@ -1,0 +1,66 @@
+"""TrainingSamples: features, directions and subjects of embedded samples, split into seen and held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.embedding.embedding_file import EmbeddingFile
+from holue.embedding.model_input import Float32Array
+from holue.embedding.train import TrainingSettings, content_hash, held_out_rows
+from holue.errors import InvalidEmbeddingsError
+from holue.gallery.subjects import Subjects, as_subjects
+
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSamples:
+    """What a head learns from; ``seen`` and ``held_out`` are rows of disjoint subjects."""
+
+    features: Float32Array
+    directions: Float32Array
+    subjects: Subjects
+    seen: Rows
+    held_out: Rows
+
+    @classmethod
+    def from_file(cls, file: EmbeddingFile, settings: TrainingSettings) -> TrainingSamples:
+        """The samples of an embedding file that has features and subjects."""
+        if file.features is None:
+            raise InvalidEmbeddingsError(
+                f"the embeddings of {file.model or 'an unnamed model'} carry no bottleneck features, on which heads "
+                "are trained; embed again with a model that has them as an output"
+            )
+        subjects = as_subjects(file.subject_id, len(file), field="subject_id")
+        held_out = held_out_rows(subjects, settings)
+        return cls(
+            np.ascontiguousarray(file.features, dtype=np.float32),
+            np.ascontiguousarray(file.directions, dtype=np.float32),
+            subjects,
+            np.flatnonzero(~held_out),
+            np.flatnonzero(held_out),
+        )
+
+    def identity(self) -> str:
+        """A hash of everything here."""
+        return content_hash(self.features, self.directions, self.subjects, self.seen)
+
+
+def batch_count(samples: int, batch_size: int) -> int:
+    """Full batches in an epoch; fewer samples than a batch make one small batch."""
+    return max(samples // batch_size, 1)
+
+
+def shuffled_batches(rows: Rows, batch_size: int, rng: np.random.Generator) -> Iterator[Rows]:
+    """The rows in random order, in full batches: a last batch of one would break batch normalisation.
+
+    >>> [batch.tolist() for batch in shuffled_batches(np.arange(5), 2, np.random.default_rng(0))]
+    [[2, 4], [3, 0]]
+    """
+    order = rng.permutation(rows)
+    for start in range(batch_count(len(rows), batch_size)):
+        yield order[start * batch_size : (start + 1) * batch_size]
