@@ -8,6 +8,9 @@ import typer
 
 from holue import __version__
 from holue.cli.demo import demo
+from holue.cli.evaluate import evaluate
+from holue.cli.several import SeveralValues
+from holue.cli.split import split
 
 app = typer.Typer(
     name="holue",
@@ -28,3 +31,5 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 app.command()(demo)
+app.command(cls=SeveralValues)(evaluate)
+app.command()(split)

@@ -60,6 +60,18 @@ class Skipped:
     reason: str
 
 
+def grouped_reasons(skipped: Iterable[Skipped]) -> dict[str, str]:
+    """Names of skipped methods by their reason: several methods often lack the same thing.
+
+    >>> grouped_reasons([Skipped("scf", "SCF", "no κ"), Skipped("pfe", "PFE", "no σ²"), Skipped("holue", "HolUE-MLP", "no κ")])
+    {'no κ': 'SCF, HolUE-MLP', 'no σ²': 'PFE'}
+    """
+    names: dict[str, list[str]] = {}
+    for method in skipped:
+        names.setdefault(method.reason, []).append(method.name)
+    return {reason: ", ".join(group) for reason, group in names.items()}
+
+
 def known_methods(protocol: IdentificationProtocol | None = None) -> tuple[Method, ...]:
     """Every method, in the order of the paper's Table 1, then those it does not have.
 
@@ -124,7 +136,7 @@ def _why_missing(method: Method, protocol: IdentificationProtocol) -> str | None
     if method.needs_concentration:
         for part, role in ((protocol.evaluation, "evaluation"), (protocol.development, "development")):
             if part in parts and part.probes.concentrations is None:
-                return f"it needs the key 'concentration', and the {role} probes have none"
+                return f"the {role} probes have no key 'concentration'"
     if method.column is not None and method.column not in protocol.evaluation.qualities:
-        return f"it needs the key {_FILE_KEYS.get(method.column, method.column)!r}, and the evaluation probes have none"
+        return f"the evaluation probes have no key {_FILE_KEYS.get(method.column, method.column)!r}"
     return None

@@ -79,7 +79,7 @@ def as_targets(fpir: object) -> tuple[float, ...]:
     >>> as_targets(0.05), as_targets([0.1, 0.2])
     ((0.05,), (0.1, 0.2))
     """
-    values = list(fpir) if isinstance(fpir, list | tuple | np.ndarray) else [fpir]
+    values: list[Any] = list(fpir) if isinstance(fpir, list | tuple | np.ndarray) else [fpir]
     if not all(is_number(value) for value in values):
         raise InvalidParameterError(f"fpir must hold numbers between 0 and 1, got {fpir!r}")
     return tuple(float(value) for value in values)

@@ -1,0 +1,50 @@
+"""``holue split``: one flat file of embeddings → a folder to evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from holue.cli.output import Json, console, print_json
+from holue.datasets.split import split_file
+
+
+def split(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Embeddings with subject_id, .npz or .parquet.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write; it must not exist.")],
+    seed: Annotated[int, typer.Option(help="Seed of the split; the same seed gives the same files.", min=0)] = 0,
+    development_share: Annotated[float, typer.Option(help="Share of the subjects in dev/.")] = 0.5,
+    known_share: Annotated[
+        float, typer.Option(help="Share of the subjects with several samples that are enrolled.")
+    ] = 0.5,
+    enrolled: Annotated[int, typer.Option(help="Samples of a known subject in the gallery.")] = 1,
+    json: Json = False,
+) -> None:
+    """Split one file of embeddings by subject into `dev/` and `eval/`, ready for `holue evaluate`.
+
+    No subject is in both parts. Within a part, some of the subjects with several samples are enrolled, and their other samples
+    are mated probes; everybody else is a stranger. Samples that share a `template_id` or `media_id` stay together.
+    Example: `holue split lfw.npz lfw --seed 1`
+    """
+    made = split_file(
+        file,
+        out,
+        seed=seed,
+        development_share=development_share,
+        known_share=known_share,
+        enrolled=enrolled,
+    )
+    protocol = made.protocol(out.name)
+    parts = {role: part.counts for role, part in protocol.parts.items()}
+    if json:
+        print_json({"folder": str(out), "seed": seed, **parts})
+        return
+    for role, counts in parts.items():
+        console.print(
+            f"{role}: {counts['gallery_subjects']} subjects enrolled, {counts['mated_probes']} mated and "
+            f"{counts['non_mated_probes']} non-mated probes, {counts['dim']} dimensions"
+        )
+    console.print(f"Next: holue evaluate {escape(str(out))} --report report")
