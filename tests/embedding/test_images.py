@@ -48,6 +48,12 @@ def test_a_rotated_photograph_is_turned_upright() -> None:
     np.testing.assert_array_equal(ImageInput(5, 6).decode(stream.getvalue(), "a"), np.rot90(PIXELS, -1, axes=(0, 1)))
 
 
+def test_pixels_of_16_bits_are_refused_since_pillow_would_saturate_them(png: Callable[[np.ndarray], bytes]) -> None:
+    deep = png(np.full((6, 5), 40_000, np.uint16))
+    with pytest.raises(InvalidFileError, match=r"a.png: .*more than 8 bits"):
+        ImageInput(6, 5).decode(deep, "a.png")
+
+
 @pytest.mark.parametrize("content", [b"", b"not an image", b"\x89PNG\r\n\x1a\n" + b"\0" * 30])
 def test_an_unreadable_image_names_its_file(content: bytes) -> None:
     with pytest.raises(InvalidFileError, match=r"faces.zip: ann/1.png: not a readable image"):

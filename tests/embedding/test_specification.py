@@ -41,15 +41,17 @@ def test_a_toml_describes_any_image_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "model_input",
-    [ImageInput(32, 48, "grey", mean=0.0, scale=255.0), SpeechInput(sample_rate=8000, mel_bins=40, name="x")],
+    [
+        ImageInput(32, 48, "bgr", mean=(1.0, 2.0, 3.0), scale=255.0, resize=True),
+        SpeechInput(sample_rate=8000, mel_bins=40, minimum_seconds=0.5, name="x"),
+    ],
 )
 def test_what_is_written_is_read_back(tmp_path: Path, model_input: ImageInput | SpeechInput) -> None:
     path = tmp_path / "net.toml"
     written = ModelSpecification(tmp_path / "net.onnx", model_input, "out", "bottleneck")
     path.write_text(written.to_toml())
     read = read_specification(path)
-    assert read.model_input.settings() == model_input.settings()
-    assert replace(read, model_input=model_input) == written
+    assert read == written
 
 
 @pytest.mark.parametrize(

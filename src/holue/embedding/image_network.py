@@ -103,7 +103,9 @@ def train_arcface_network(
         "augmentation": asdict(augmentation),
         "subjects": len(np.unique(names[~held_out])),
     }
-    return ImageNetwork(network, ImageInput(height, width, colour), settings, history, details)
+    # The size is only that of the training images, no template that a resized image would miss.
+    image_input = ImageInput(height, width, colour, resize=True)
+    return ImageNetwork(network, image_input, settings, history, details)
 
 
 def as_images(images: Images) -> Images:

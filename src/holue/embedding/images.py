@@ -63,6 +63,8 @@ class ImageInput:
 
         try:
             with Image.open(io.BytesIO(content)) as image:
+                if image.mode.startswith(("I", "F")):
+                    raise ValueError(f"its pixels are of more than 8 bits, mode {image.mode}: save it with 8")
                 upright = ImageOps.exif_transpose(image)
                 return np.asarray(upright.convert("L" if self.colour == "grey" else "RGB"))
         # Pillow's decoders raise whatever their format raises: OSError, SyntaxError, struct.error, ...
@@ -87,6 +89,17 @@ class ImageInput:
             "colour": self.colour,
             "mean": np.ravel(self.mean).tolist(),
             "scale": np.ravel(self.scale).tolist(),
+        }
+
+    def table(self) -> dict[str, object]:
+        """Every setting, as the ``[input]`` table of a specification holds it."""
+        return {
+            "name": self.name,
+            "size": [self.height, self.width],
+            "colour": self.colour,
+            "mean": self.mean,
+            "scale": self.scale,
+            "resize": self.resize,
         }
 
     def _as_pixels(self, raw: npt.NDArray[np.generic], origin: str) -> npt.NDArray[np.uint8]:

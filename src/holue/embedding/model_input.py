@@ -41,3 +41,6 @@ class ModelInput(Protocol):
 
     def settings(self) -> dict[str, object]:
         """Every setting that changes the numbers, for the fingerprint of the model."""
+
+    def table(self) -> dict[str, object]:
+        """Every setting, as the ``[input]`` table of a specification holds it."""

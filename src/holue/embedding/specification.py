@@ -80,11 +80,9 @@ class ModelSpecification:
 
     def to_toml(self) -> str:
         """The file that :func:`read_specification` reads back, for a model beside it."""
-        settings = {"name": self.model_input.name, **self.model_input.settings()}
-        kind = settings.pop("kind")
         outputs = {"embedding": self.embedding} | ({} if self.features is None else {"features": self.features})
-        lines = [f"model = {json.dumps(self.path.name)}", f"kind = {json.dumps(kind)}", "", "[input]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+        lines = [f"model = {json.dumps(self.path.name)}", f"kind = {json.dumps(self.model_input.kind)}", "", "[input]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in self.model_input.table().items()]
         lines += ["", "[outputs]", *(f"{key} = {json.dumps(value)}" for key, value in outputs.items())]
         return "\n".join(lines) + "\n"
 

@@ -92,6 +92,16 @@ class SpeechInput:
             "subtract_mean": self.subtract_mean,
         }
 
+    def table(self) -> dict[str, object]:
+        """Every setting, as the ``[input]`` table of a specification holds it."""
+        return {
+            "name": self.name,
+            "sample_rate": self.sample_rate,
+            "mel_bins": self.mel_bins,
+            "subtract_mean": self.subtract_mean,
+            "minimum_seconds": self.minimum_seconds,
+        }
+
     def _as_waveform(self, raw: RawArray, origin: str) -> Float32Array:
         given = np.asarray(raw)
         if given.dtype.kind != "f" or given.ndim != 1:
