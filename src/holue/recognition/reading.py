@@ -41,13 +41,21 @@ class Reading:
         top_k: int = 5,
         threads: int | None = None,
     ) -> Reading:
-        """Scan the gallery once, at both sharpnesses."""
+        """Scan the gallery once, at both sharpnesses; the second-best subject is always kept beside the best."""
         kappa = point.concentration
-        evidence = scan(probes.directions, gallery, [kappa, kappa / temperature], top_k=max(top_k, 1), threads=threads)
+        evidence = scan(probes.directions, gallery, [kappa, kappa / temperature], top_k=max(top_k, 2), threads=threads)
         return cls(probes, gallery, point, temperature, evidence)
 
     def __len__(self) -> int:
         return len(self.probes)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Reading:
+        """The reading of some of the probes, without another scan."""
+        e = self.evidence
+        evidence = Evidence(
+            e.top_scores[rows], e.top_index[rows], e.log_mass[rows], e.mean_score[rows], e.n_subjects, e.sharpness
+        )
+        return Reading(self.probes.take(rows), self.gallery, self.point, self.temperature, evidence)
 
     @property
     def best_score(self) -> Float64Array:

@@ -6,6 +6,7 @@ To add one: write a file with a class like its neighbours (see ``score.py``), an
 from __future__ import annotations
 
 from holue.recognition.quality.acceptance import AcceptanceQuality
+from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.quality.convolved import ConvolvedQuality
 from holue.recognition.quality.entropy import EntropyQuality
 from holue.recognition.quality.gallery import GalleryQuality
@@ -24,6 +25,7 @@ SCORES: dict[str, type[QualityScore]] = {
     "holue": HolisticMLPQuality,
     "holue-mc": MonteCarloQuality,
     "holue-closed": ConvolvedQuality,
+    "holue-plus": CalibratedQuality,
 }
 
 __all__ = ["SCORES", "QualityScore"]
