@@ -44,14 +44,14 @@ def quality(big: SimulatedWorld) -> tuple[CalibratedQuality, OperatingPoint, Rea
 
 def test_shares_add_up_to_the_uncertainty(quality) -> None:  # type: ignore[no-untyped-def]
     score, _, reading = quality
-    reasons = explain(reading, score)
+    reasons = explain(reading, score.judge, score.typical)
     np.testing.assert_allclose(reasons.uncertainty, 1 - score(reading), atol=1e-12)
 
 
 def test_a_probe_between_two_subjects_is_told_so(big: SimulatedWorld, quality) -> None:  # type: ignore[no-untyped-def]
     score, point, _ = quality
     middle = big.means[big.look_alikes[:, 0]] + big.means[big.look_alikes[:, 1]]
-    reasons = explain(read(big, Embeddings.from_samples(middle, 80.0), point), score)
+    reasons = explain(read(big, Embeddings.from_samples(middle, 80.0), point), score.judge, score.typical)
     named = [cause == "look-alike" for cause in reasons.main_cause]
     assert np.mean(named) > 0.7
     sentence = next(s for s, yes in zip(reasons.sentences, named) if yes)
@@ -68,7 +68,7 @@ def test_a_probe_at_the_threshold_is_told_so(big: SimulatedWorld, quality) -> No
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     s = point.threshold + 0.005
     at = s * anchor + np.sqrt(1 - s**2) * across
-    reasons = explain(read(big, Embeddings.from_samples(at, 300.0), point), score)
+    reasons = explain(read(big, Embeddings.from_samples(at, 300.0), point), score.judge, score.typical)
     assert np.mean([cause == "boundary" for cause in reasons.main_cause]) > 0.6  # by chance: a third
     assert any("just above the threshold: 0.50" in sentence for sentence in reasons.sentences)
 
@@ -78,7 +78,7 @@ def test_a_poor_sample_is_told_so(big: SimulatedWorld, quality) -> None:  # type
     # Rejected probes of poor quality: whether they show somebody enrolled cannot be seen from the scores.
     far = ~reading.accepted & (reading.point.threshold - reading.best_score > 0.1)
     poor = Embeddings(reading.probes.directions[far], np.full(int(far.sum()), 5.0))
-    reasons = explain(read(big, poor, point), score)
+    reasons = explain(read(big, poor, point), score.judge, score.typical)
     assert np.mean([cause == "sample" for cause in reasons.main_cause]) > 0.8
     assert any(s.startswith("poor sample: concentration 5, typical") for s in reasons.sentences)
 
@@ -89,6 +89,6 @@ def test_without_concentrations_two_causes_remain(big: SimulatedWorld, quality) 
     score = CalibratedQuality()
     truth = truth_rows(reading.gallery, big.probes.y, len(reading))
     score.fit(reading, correct_answers(reading, truth), np.random.default_rng(0))
-    reasons = explain(reading, score)
+    reasons = explain(reading, score.judge, score.typical)
     np.testing.assert_allclose(reasons.uncertainty, 1 - score(reading), atol=1e-12)
     assert (reasons.shares[:, 2] == 0).all()

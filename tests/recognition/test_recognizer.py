@@ -132,6 +132,22 @@ def test_answers_can_be_indexed_and_written(world: SimulatedWorld, development: 
     assert {"subject", "decision", "quality", "candidate_1", "probability_2"} <= set(frame.columns)
 
 
+def test_holue_plus_gives_its_reason_with_every_answer(
+    world: SimulatedWorld, development: SimulatedWorld, tmp_path
+) -> None:  # type: ignore[no-untyped-def]
+    recognizer = calibrated("holue-plus", world, development)
+    answers = recognizer.identify(world.probes.X, world.probes.concentration, top_k=1)
+    assert answers.candidate_subjects.shape == (len(answers), 1)
+    assert {reason.split(" ")[0] for reason in answers.reason} >= {"clear", "just", "between", "poor"}
+    assert answers[0].reason == answers.reason[0]
+    recognizer.save(tmp_path / "saved")
+    again = OpenSetRecognizer.load(tmp_path / "saved").identify(world.probes.X, world.probes.concentration)
+    np.testing.assert_array_equal(again.reason, answers.reason)
+    with pytest.raises(InvalidConcentrationError, match="calibrated with concentrations, asked without"):
+        recognizer.identify(world.probes.X)
+    assert (calibrated("galue", world, development).identify(world.probes.X).reason == "").all()
+
+
 def test_string_subjects_and_float32_work_alike(world: SimulatedWorld) -> None:
     names = np.array([f"subject-{i}" for i in world.gallery.y])
     labels = np.where(

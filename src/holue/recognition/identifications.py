@@ -41,6 +41,7 @@ class Identification:
     quality: float
     uncertainty: float
     candidates: tuple[Candidate, ...]
+    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,7 @@ class Identifications:
     candidate_subjects: npt.NDArray[Any]  # (n, k) best first
     candidate_scores: Float64Array  # (n, k)
     candidate_probabilities: Float64Array  # (n, k)
+    reason: npt.NDArray[np.str_]  # (n,) why the answer is uncertain, where the method can tell; else ""
 
     def __len__(self) -> int:
         return len(self.subject)
@@ -77,6 +79,7 @@ class Identifications:
             quality=float(self.quality[key]),
             uncertainty=float(self.uncertainty[key]),
             candidates=tuple(self._candidates(int(key))),
+            reason=str(self.reason[key]),
         )
 
     def __iter__(self) -> Iterator[Identification]:
@@ -101,7 +104,7 @@ class Identifications:
         """Columns of plain Python values, ready for JSON; UNKNOWN becomes None (its decision is "rejected")."""
         columns: dict[str, list[Any]] = {
             name: getattr(self, name).tolist()
-            for name in ("decision", "score", "p_subject", "p_unknown", "quality", "uncertainty")
+            for name in ("decision", "score", "p_subject", "p_unknown", "quality", "uncertainty", "reason")
         }
         candidates = [
             [

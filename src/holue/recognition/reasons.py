@@ -12,15 +12,16 @@ that is worse than typical never gets a negative share.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
 
 import numpy as np
+import numpy.typing as npt
 
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.causes import CAUSES, causes
-from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.reading import Reading
 
 WORTH_NAMING = 0.02
@@ -47,26 +48,33 @@ class Reasons:
         return tuple(CAUSES[j] if share >= WORTH_NAMING else "none" for j, share in zip(worst, self.shares.max(axis=1)))
 
 
-def explain(reading: Reading, quality: CalibratedQuality) -> Reasons:
-    """Reasons for every probe of a reading, from evidence already there."""
+Judge = Callable[[Float64Array, npt.NDArray[np.bool_]], Float64Array]
+"""P(correct) of causes (n, 3 or 2) and decisions (n,)."""
+
+
+def explain(reading: Reading, judge: Judge, typical: Float64Array) -> Reasons:
+    """Reasons for every probe of a reading, from evidence already there.
+
+    ``typical`` (2, 3 or 2) holds the causes of a typical right answer, for rejected and for accepted probes.
+    """
     features, accepted = causes(reading), reading.accepted
-    usual = quality.typical[accepted.astype(int)]
+    usual = typical[accepted.astype(int)]
     n, m = features.shape
     value = {}
     for size in range(m + 1):
         for known in combinations(range(m), size):
             mixed = usual.copy()
             mixed[:, list(known)] = features[:, list(known)]
-            value[frozenset(known)] = 1.0 - quality.judge(mixed, accepted)
+            value[frozenset(known)] = 1.0 - judge(mixed, accepted)
     shares = np.zeros((n, len(CAUSES)))
     for j in range(m):
         for without in (s for s in value if j not in s):
             weight = factorial(len(without)) * factorial(m - 1 - len(without)) / factorial(m)
             shares[:, j] += weight * (value[without | {j}] - value[without])
-    return Reasons(value[frozenset()], shares, tuple(_sentence(reading, quality, shares, i) for i in range(n)))
+    return Reasons(value[frozenset()], shares, tuple(_sentence(reading, typical, shares, i) for i in range(n)))
 
 
-def _sentence(reading: Reading, quality: CalibratedQuality, shares: Float64Array, i: int) -> str:
+def _sentence(reading: Reading, typical: Float64Array, shares: Float64Array, i: int) -> str:
     cause = int(shares[i].argmax())
     if shares[i, cause] < WORTH_NAMING:
         return "clear"
@@ -79,5 +87,5 @@ def _sentence(reading: Reading, quality: CalibratedQuality, shares: Float64Array
         if reading.accepted[i]:
             return f"between {first} and {second}: {p[0]:.2f} and {p[1]:.2f}"
         return f"{first} stands out although below the threshold: {p[0]:.2f} against {p[1]:.2f} for {second}"
-    typical = np.exp(quality.typical[int(reading.accepted[i]), cause])
-    return f"poor sample: concentration {reading.probe_concentrations[i]:.0f}, typical {typical:.0f}"
+    usual = np.exp(typical[int(reading.accepted[i]), cause])
+    return f"poor sample: concentration {reading.probe_concentrations[i]:.0f}, typical {usual:.0f}"

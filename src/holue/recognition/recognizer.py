@@ -36,12 +36,13 @@ from holue.recognition.operating import (
     check_threshold,
     is_number,
 )
+from holue.recognition.pilot import Pilot
 from holue.recognition.posterior import log_posterior
 from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.reading import Reading
 from holue.recognition.saved import read_recognizer, write_recognizer
 from holue.recognition.truth import correct_answers, people, truth_rows
-from holue.recognition.validation import point_at_fpir, quality_levels, require_two, validation_gallery
+from holue.recognition.validation import point_at_fpir, require_two, validation_gallery
 
 
 class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
@@ -76,7 +77,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     operating_point_: OperatingPoint
     quality_: QualityScore
     n_features_in_: int
-    quality_levels_: Float64Array
+    pilot_: Pilot
     calibration_fingerprints_: Fingerprints
     conformal_scores_: ConformalScores
     certificate_: RiskCertificate
@@ -168,9 +169,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self._forget()
         self.operating_point_ = point.for_gallery(len(enrolled), self.hold)
         self.quality_ = score
-        self.quality_levels_ = quality_levels(score, reading, self.threads)
+        person, _ = people(y, None, len(probes))
+        self.pilot_ = Pilot.of(reading, score, truth, person)
         self.calibration_fingerprints_ = fingerprints(probes)
-        self.conformal_scores_ = ConformalScores.of(reading, truth, people(y, None, len(probes))[0])
+        self.conformal_scores_ = ConformalScores.of(reading, truth, person)
         return self
 
     def calibrate_sets(
@@ -266,7 +268,8 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
             raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
         gallery = self._fitted()
-        reading = self._reading(X, concentration, top_k=min(int(top_k), len(gallery)))
+        shown = min(int(top_k), len(gallery))
+        reading = self._reading(X, concentration, top_k=shown)
         score, evidence, posterior = self._quality(), reading.evidence, reading.posterior
         accepted, quality = reading.accepted, score(reading)
         filtered = quality < self.filter_threshold
@@ -280,9 +283,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             p_unknown=np.exp(posterior.log_p_unknown),
             quality=quality,
             uncertainty=score.uncertainty(reading),
-            candidate_subjects=gallery.subjects[evidence.top_index],
-            candidate_scores=np.asarray(evidence.top_scores, dtype=np.float64),
-            candidate_probabilities=np.exp(posterior.log_p_top),
+            candidate_subjects=gallery.subjects[evidence.top_index[:, :shown]],
+            candidate_scores=np.asarray(evidence.top_scores[:, :shown], dtype=np.float64),
+            candidate_probabilities=np.exp(posterior.log_p_top[:, :shown]),
+            reason=np.array(score.reasons(reading), dtype=np.str_),
         )
 
     @property
@@ -378,7 +382,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         for name in (
             "operating_point_",
             "quality_",
-            "quality_levels_",
+            "pilot_",
             "calibration_fingerprints_",
             "conformal_scores_",
             "certificate_",

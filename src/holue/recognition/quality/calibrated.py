@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,7 @@ from holue.recognition.causes import causes
 from holue.recognition.monotone import MonotoneHead
 from holue.recognition.quality.score import QualityScore, State
 from holue.recognition.reading import Reading
+from holue.recognition.reasons import explain
 
 FEWEST = 20
 """Accepted, or rejected, validation probes below which a head of its own would be guesswork."""
@@ -64,6 +67,10 @@ class CalibratedQuality(QualityScore):
             rows = accepted == bool(was_accepted)
             quality[rows] = self.heads[branch](features[rows])
         return quality
+
+    def reasons(self, reading: Reading) -> Sequence[str]:
+        """The cause with the largest share in the uncertainty, as a sentence."""
+        return explain(reading, self.judge, self.typical).sentences
 
     def state(self) -> State:
         """The fitted numbers."""

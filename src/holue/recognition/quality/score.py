@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -38,6 +38,10 @@ class QualityScore(ABC):
         """Higher = less certain: ``1 − q`` where q is a probability, else ``−q``."""
         quality = self(reading)
         return 1.0 - quality if self.is_probability else -quality
+
+    def reasons(self, reading: Reading) -> Sequence[str]:
+        """One sentence per answer on why it is uncertain; empty where the score cannot tell."""
+        return [""] * len(reading)
 
     def state(self) -> State:
         """The fitted numbers, to be saved."""
