@@ -9,8 +9,10 @@ import typer
 from holue import __version__
 from holue.cli.demo import demo
 from holue.cli.evaluate import evaluate
+from holue.cli.figures import figures
 from holue.cli.several import SeveralValues
 from holue.cli.split import split
+from holue.cli.trust import trust
 
 app = typer.Typer(
     name="holue",
@@ -33,3 +35,5 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 app.command()(demo)
 app.command(cls=SeveralValues)(evaluate)
 app.command()(split)
+app.command()(trust)
+app.command()(figures)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from holue.evaluation.calibration_error import reliability_diagram
+from holue.evaluation.columns import FloatArray
 from holue.evaluation.drawing import (
     BLACK,
     BLUE,
@@ -63,16 +65,20 @@ def rejection_curves(results: Results, point: PointResult) -> Drawing:
     name = f"rejection_curves_fpir_{point.target_fpir:g}"
     names = {method.key: method.name for method in results.methods} | {"random": "random", "oracle": "oracle"}
     with look(name):
-        figure, axes = new_figure(9, 7.4, 2, 2)
+        figure, axes = new_figure(9, 7.6, 2, 2)
         for ax, metric in zip(axes.flat, CURVE_METRICS):
             for key, values in point.curves[metric].items():
                 ax.plot(point.fractions, values, label=names[key], **STYLES.get(key, OTHER))
             ax.set_title(TITLES[metric])
             ax.set_xlabel("filtered fraction of probes")
             ax.set_xlim(0, results.settings.max_rejection)
-            ax.margins(y=0.04)
+            if metric != "f1":
+                ax.set_ylim(
+                    0,
+                    max(1.05 * _highest(point.curves[metric].values()), 0.01 if metric != "misidentifications" else 1),
+                )
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(7, len(labels)), handlelength=2.6)
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), handlelength=2.6)
         figure.suptitle(_heading(results, f"FPIR {point.target_fpir:g}"), x=0.01, ha="left", fontsize=11)
     return Drawing(name, _curve_caption(point), figure)
 
@@ -87,19 +93,19 @@ def score_histograms(results: Results) -> Drawing:
         edges = np.linspace(scores.min(), max(scores.max(), scores.min() + 1e-6), 61)
         for of, label, color in ((~mated, "non-mated", ORANGE), (mated, "mated", BLUE)):
             ax.hist(scores[of], edges, density=True, color=color, alpha=0.55, label=f"{label} ({of.sum()})")
-        top = ax.get_ylim()[1]
-        ax.set_ylim(0, top * 1.25)
+        height = 1.3 * ax.get_ylim()[1]
+        ax.set_ylim(0, height)
+        # The leftmost line is the tallest, so that no label is crossed by a line to its right.
         for i, point in enumerate(sorted(results.points, key=lambda point: point.point.threshold)):
-            tau = point.point.threshold
-            ax.axvline(tau, color=BLACK, linewidth=1, linestyle="--", ymax=0.8 + 0.06 * (i % 3))
+            top = max(0.96 - 0.065 * i, 0.5)
+            ax.axvline(point.point.threshold, ymax=top, color=BLACK, linewidth=1, linestyle="--")
             ax.annotate(
                 f"τ at FPIR {point.target_fpir:g}",
-                (tau, top * 1.25 * (0.8 + 0.06 * (i % 3))),
+                (point.point.threshold, top * height),
                 xytext=(4, 0),
                 textcoords="offset points",
-                va="center",
+                va="top",
                 fontsize=9,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
             )
         ax.set_xlabel("best cosine of a probe to the gallery")
         ax.set_ylabel("density")
@@ -200,6 +206,11 @@ def _with_error(name: str, error: Any) -> str:
 def _plain_ticks(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 300 * low else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _highest(curves: Iterable[FloatArray]) -> float:
+    return max((float(np.nanmax(values)) for values in curves if not np.isnan(values).all()), default=0.0)
