@@ -22,7 +22,7 @@ class SmallResNet(torch.nn.Module):
     """
 
     def __init__(
-        self, *, channels: int, height: int, width: int, first: int = 24, reduced: int = 64, dim: int = 128
+        self, *, channels: int, height: int, width: int, first: int = 16, reduced: int = 64, dim: int = 128
     ) -> None:
         super().__init__()
         layers: list[torch.nn.Module] = []

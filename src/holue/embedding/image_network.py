@@ -23,6 +23,8 @@ from holue.gallery.subjects import as_subjects
 
 Tensor = torch.Tensor
 Images = npt.NDArray[np.uint8]
+NETWORK_SETTINGS = TrainingSettings(epochs=25, batch_size=64, peak_learning_rate=5e-3, weight_decay=5e-2)
+"""Faster and longer than heads need: from scratch there is more to learn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ def train_arcface_network(
     subjects: object,
     *,
     dim: int = 128,
-    first_channels: int = 24,
+    first_channels: int = 16,
     augmentation: Augmentation | None = None,
     margin: Margin | None = None,
     settings: TrainingSettings | None = None,
@@ -69,7 +71,7 @@ def train_arcface_network(
 
     Mirrored images are of the same subject only if that is said: ``augmentation=Augmentation(flip=True)``.
     """
-    settings, margin = settings or TrainingSettings(), margin or Margin()
+    settings, margin = settings or NETWORK_SETTINGS, margin or Margin()
     augmentation = augmentation or Augmentation()
     given = as_images(images)
     names = as_subjects(subjects, len(given), field="subjects")
