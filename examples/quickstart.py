@@ -12,21 +12,19 @@ def main() -> None:
     known = simulate(concentration=120, rng=rng)
     others = simulate(concentration=120, first_subject=1000, rng=rng)
 
-    recognizer = OpenSetRecognizer(method="galue", target_fpir=0.05)
+    recognizer = OpenSetRecognizer(method="holue-plus", target_fpir=0.05)
     recognizer.fit(known.gallery.X, known.gallery.y)
-    recognizer.calibrate(others.probes.X, others.probes.y, gallery=(others.gallery.X, others.gallery.y))
+    recognizer.calibrate(
+        others.probes.X, others.probes.y, others.probes.concentration, gallery=(others.gallery.X, others.gallery.y)
+    )
     print(recognizer.operating_point_, end="\n\n")
 
-    answers = recognizer.identify(known.probes.X, top_k=2)
+    answers = recognizer.identify(known.probes.X, known.probes.concentration)
     right = answers.subject == known.probes.y
-    print("truth    answer   uncertainty  candidates")
-    for row in (8, 4, 400, 401):
+    print("truth    answer   uncertainty  reason")
+    for row in (8, 401, 4, 6, 400):
         answer = answers[row]
-        candidates = ", ".join(f"{c.subject} ({c.probability:.2f})" for c in answer.candidates)
-        print(
-            f"{known.probes.y[row]!s:8} {answer.subject!s:8} {answer.uncertainty:11.2f}  "
-            f"{candidates}, nobody ({answer.p_unknown:.2f})"
-        )
+        print(f"{known.probes.y[row]!s:8} {answer.subject!s:8} {answer.uncertainty:11.2f}  {answer.reason}")
 
     print(f"\n{right.mean():.0%} of {len(answers)} answers are right. The least certain tenth, next tenth, and so on:")
     least_certain_first = np.argsort(-answers.uncertainty, kind="stable")
