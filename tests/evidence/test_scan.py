@@ -6,7 +6,7 @@ import pytest
 from scipy.special import logsumexp
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
-from holue.evidence import scan as module
+from holue.evidence import kernel as module
 from holue.evidence.link import ConvolvedLink, power_link
 from holue.evidence.scan import scan
 from holue.gallery.gallery import Gallery
@@ -27,7 +27,8 @@ def unit(rng: np.random.Generator, *shape: int) -> npt.NDArray[np.float64]:
 def test_blocks_and_threads_agree_with_the_dense_reference(
     monkeypatch: pytest.MonkeyPatch, dtype: type, tolerance: float, threads: int
 ) -> None:
-    monkeypatch.setattr(module, "SUBJECT_BLOCK", 17)
+    for block in ("SUBJECT_BLOCK", "PRODUCT_BLOCK", "SWEEP_BLOCK"):
+        monkeypatch.setattr(module, block, 17)
     monkeypatch.setattr(module, "PROBE_BLOCK", 13)
     rng = np.random.default_rng(0)
     probes, gallery = unit(rng, 40, 300).astype(dtype), unit(rng, 200, 300).astype(dtype)

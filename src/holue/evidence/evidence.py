@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from holue.errors import InvalidInputError
 
@@ -80,18 +81,20 @@ def merge(left: Evidence, right: Evidence) -> Evidence:
     index = np.concatenate([left.top_index, right.top_index], axis=1)
     # Unfilled places (−1) have score −inf and so come last whatever their index.
     order = np.lexsort((index, -scores), axis=1)[:, :top_k]
-    log_mass = np.logaddexp(left.log_mass, right.log_mass)
+    share = _share(left.log_mass, right.log_mass)
     return Evidence(
         np.take_along_axis(scores, order, axis=1),
         np.take_along_axis(index, order, axis=1),
-        log_mass,
-        _share(left.log_mass, log_mass) * left.mean_score + _share(right.log_mass, log_mass) * right.mean_score,
+        np.logaddexp(left.log_mass, right.log_mass),
+        share * left.mean_score + (1.0 - share) * right.mean_score,
         left.n_subjects + right.n_subjects,
         left.sharpness,
     )
 
 
-def _share(log_part: Float64Array, log_whole: Float64Array) -> Float64Array:
-    seen = np.isfinite(log_part)
-    share: Float64Array = np.exp(np.where(seen, log_part, 0.0) - np.where(seen, log_whole, 0.0))
-    return np.where(seen, share, 0.0)
+def _share(log_mass: Float64Array, log_other: Float64Array) -> Float64Array:
+    """The first mass's part of both, from their difference: exact even where the sum of logarithms would round it away."""
+    seen, other_seen = np.isfinite(log_mass), np.isfinite(log_other)
+    difference = np.where(seen, log_mass, 0.0) - np.where(other_seen, log_other, 0.0)
+    share: Float64Array = expit(np.where(seen & other_seen, difference, np.where(seen, np.inf, -np.inf)))
+    return share

@@ -7,23 +7,26 @@ inside it, and the threads' evidences merge.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
+from holue.evidence.accumulator import Accumulator
+from holue.evidence.blas import single_threaded
 from holue.evidence.evidence import Evidence, merge
-from holue.evidence.kernel import Accumulator
+from holue.evidence.kernel import SUBJECT_BLOCK as SUBJECT_BLOCK
+from holue.evidence.kernel import kernel_for
 from holue.evidence.link import Link, cosine_link
 from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 
-PROBE_BLOCK = 512
-SUBJECT_BLOCK = 2048
+PRODUCTS_PER_THREAD = 2_000_000
+"""Multiplications under which a further thread is not started: about 0.2 ms of work."""
 
 Block = tuple[int, FloatArray]
 
@@ -45,46 +48,43 @@ def scan(
     a = _sharpness(sharpness)
     if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 0:
         raise InvalidParameterError(f"top_k must be a whole number of at least 0, got {top_k!r}")
-    blocks = list(_blocks(gallery))
-    if not blocks:
+    parts = list(gallery.blocks(max(len(gallery), 1))) if isinstance(gallery, Gallery) else [(0, np.asarray(gallery))]
+    n_subjects = sum(len(part) for _, part in parts)
+    if n_subjects == 0:
         raise GalleryTooSmallError("the gallery is empty: enrol at least one subject")
-    dim = blocks[0][1].shape[1]
+    dim = parts[0][1].shape[1]
     if directions.shape[1] != dim:
         raise InvalidEmbeddingsError(
             f"directions have {directions.shape[1]} features, the gallery has {dim}: "
             "both must come from the same embedding model"
         )
-    dtype = np.result_type(directions.dtype, blocks[0][1].dtype)
-    probes = np.ascontiguousarray(directions, dtype=dtype)
-    workers = min(_threads(threads), len(blocks))
-    runs = [blocks[i * len(blocks) // workers : (i + 1) * len(blocks) // workers] for i in range(workers)]
-    with threadpool_limits(limits=1, user_api="blas"):
+    dtype = np.result_type(directions.dtype, parts[0][1].dtype, np.float32)
+    kernel = kernel_for(np.ascontiguousarray(directions, dtype=dtype), link)
+    workers = min(_threads(threads, len(directions) * n_subjects * dim), n_subjects)
+
+    def read(worker: int) -> Evidence:
+        sums = Accumulator.start(len(directions), a, int(top_k))
+        room = kernel.room()
+        begin, end = worker * n_subjects // workers, (worker + 1) * n_subjects // workers
+        for first_subject, block in _blocks(parts, begin, end, kernel.block_rows):
+            kernel.add(sums, block, first_subject, room)
+        return sums.evidence()
+
+    with single_threaded() if kernel.uses_blas else nullcontext():
         if workers == 1:
-            return _scan_run(probes, runs[0], a, int(top_k), link)
-        with ThreadPoolExecutor(workers) as pool:
-            parts = pool.map(lambda run: _scan_run(probes, run, a, int(top_k), link), runs)
-            return reduce(merge, parts)
+            return read(0)
+        with ThreadPoolExecutor(workers - 1) as pool:
+            others = [pool.submit(read, worker) for worker in range(1, workers)]
+            first = read(0)
+            return reduce(merge, [other.result() for other in others], first)
 
 
-def _scan_run(
-    probes: FloatArray, blocks: Iterable[Block], sharpness: npt.NDArray[np.float64], top_k: int, link: Link
-) -> Evidence:
-    whole = Accumulator.start(len(probes), sharpness, top_k)
-    for first_subject, block in blocks:
-        held = block.astype(probes.dtype, copy=False)
-        for first_probe in range(0, len(probes), PROBE_BLOCK):
-            rows = slice(first_probe, first_probe + PROBE_BLOCK)
-            whole.rows(rows).add(probes[rows], held, first_subject, link, first_probe)
-        whole.n_subjects += len(block)
-    return whole.evidence()
-
-
-def _blocks(gallery: Gallery | FloatArray) -> Iterable[Block]:
-    if isinstance(gallery, Gallery):
-        yield from gallery.blocks(SUBJECT_BLOCK)
-    else:
-        for first in range(0, len(gallery), SUBJECT_BLOCK):
-            yield first, gallery[first : first + SUBJECT_BLOCK]
+def _blocks(parts: Iterable[Block], begin: int, end: int, size: int) -> Iterator[Block]:
+    """The rows ``begin .. end`` of the gallery as views of at most ``size`` rows, each within one part."""
+    for start, part in parts:
+        last = min(end - start, len(part))
+        for first in range(max(begin - start, 0), last, size):
+            yield start + first, part[first : min(first + size, last)]
 
 
 def _sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -94,9 +94,15 @@ def _sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return a
 
 
-def _threads(threads: int | None) -> int:
+def _threads(threads: int | None, products: int) -> int:
     if threads is None:
-        return os.cpu_count() or 1
+        # A thread is worth its start only if it has something to do.
+        return min(_processors(), 1 + products // PRODUCTS_PER_THREAD)
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise InvalidParameterError(f"threads must be a whole number of at least 1 or None, got {threads!r}")
     return int(threads)
+
+
+def _processors() -> int:
+    """Processors this process may use, which in a container can be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

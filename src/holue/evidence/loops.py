@@ -1,0 +1,308 @@
+"""Loops: the compiled inside of the kernels; one file, because a cached compilation notices only changes in its own file.
+
+The fast loops read float32 cosines while they are still in the cache, in chunks of ``CHUNK`` subjects: one pass finds the
+chunk's best score, and only if that can enter the top, or raise the running maximum ``p``, is anything compared or rescaled.
+Then per sharpness ``a`` the chunk adds ``Σ e^{a(s−p)}`` and ``Σ (s−p) e^{a(s−p)}``, with one vectorised exponential per score:
+
+    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial of degree 6 (relative error 1e-7).
+
+Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 over 8 or more
+lanes, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
+that of the cosine times the sharpness, plus at most 4e-6. A chunk so far below the maximum that the float64 sum would not
+notice it is not weighed.
+
+The linked loops are the plain float64 form of the same sums, for every link and precision.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
+# Compiled functions and the code that generates them have no Python types to check.
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+CHUNK = 256
+"""Subjects weighed at once: 1 KiB of scores."""
+GROUP = 32
+"""Subjects compared with the top at once, in a chunk whose best score belongs there."""
+TILE_SUBJECTS, TILE_PROBES = 4, 3
+"""Subjects × probes multiplied at once."""
+
+_UNNOTICED = np.float32(-62.0)  # CHUNK · 2^-62 is less than half the last bit of a float64 sum that is at least 1
+_LOWEST = np.float32(-126.0)  # the least exponent of a normal float32
+_C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
+    np.float32(c)
+    for c in (
+        1.0,
+        0.6931471824645996,
+        0.24022647738456726,
+        0.055503323674201965,
+        0.00961843691766262,
+        0.001339893089607358,
+        0.00015353530761785805,
+    )
+)
+_BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
+_LINE = 16  # float32 in a cache line
+_EIGHT, _INT64, _WHOLE = ir.VectorType(ir.FloatType(), 8), ir.IntType(64), types.intp
+_ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over vector lanes
+
+
+@intrinsic
+def _greater(typing_context, left, right):
+    """The greater of two float32. Python's ``max`` is honest about NaN, and for that reason is not vectorised."""
+
+    def generate(context, builder, signature, arguments):
+        condition = builder.fcmp_ordered(">", *arguments, flags=("fast",))
+        return builder.select(condition, *arguments, flags=("fast",))
+
+    return types.float32(types.float32, types.float32), generate
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _highest(row):
+    best = row[0]
+    for j in range(row.shape[0]):
+        best = _greater(best, row[j])
+    return best
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _weigh(row, peak, slope):
+    """``Σ 2^{slope·(s−peak)}`` and ``Σ (s−peak) 2^{slope·(s−peak)}`` over one chunk."""
+    mass = np.float32(0.0)
+    moment = np.float32(0.0)
+    for j in range(row.shape[0]):
+        below = row[j] - peak
+        exponent = _greater(slope * below, _LOWEST)
+        whole = np.rint(exponent)
+        f = exponent - whole
+        fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * (_C5 + f * _C6)))))
+        weight = fraction * np.int32((np.int32(whole) + _BIAS) << _FRACTION_BITS).view(np.float32)
+        mass += weight
+        moment += below * weight
+    return mass, moment
+
+
+@njit(cache=True, nogil=True)
+def _insert(row, first_subject, top_scores, top_index):
+    """Insert scores into one probe's running top; an equal score never displaces a smaller index."""
+    last = top_scores.shape[0] - 1
+    worst = top_scores[last]
+    for j in range(row.shape[0]):
+        if row[j] < worst:
+            continue
+        score, subject = row[j], first_subject + j
+        # Blocks may come in any order, so an equal score has to compare indices.
+        if score == worst and top_index[last] <= subject:
+            continue
+        place = last
+        while place > 0 and (
+            top_scores[place - 1] < score or (top_scores[place - 1] == score and top_index[place - 1] > subject)
+        ):
+            top_scores[place] = top_scores[place - 1]
+            top_index[place] = top_index[place - 1]
+            place -= 1
+        top_scores[place] = score
+        top_index[place] = subject
+        worst = top_scores[last]
+
+
+@njit(cache=True, nogil=True)
+def absorb_cosines(scores, width, first_subject, top_scores, top_index, sharpness, slope, peak, mass, moment):
+    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums.
+
+    ``slope`` is the sharpness in powers of two, ``a / ln 2``, as float32.
+    """
+    top_k = top_scores.shape[1]
+    for i in range(top_scores.shape[0]):
+        for begin in range(0, width, CHUNK):
+            row = scores[i, begin : min(begin + CHUNK, width)]
+            best = _highest(row)
+            if top_k > 0 and best >= top_scores[i, top_k - 1]:
+                for at in range(0, row.shape[0], GROUP):
+                    group = row[at : min(at + GROUP, row.shape[0])]
+                    if _highest(group) >= top_scores[i, top_k - 1]:
+                        _insert(group, first_subject + begin + at, top_scores[i], top_index[i])
+            if best > peak[i]:
+                if peak[i] > -np.inf:
+                    rise = best - peak[i]
+                    for t in range(sharpness.shape[0]):
+                        shrink = np.exp(-sharpness[t] * rise)
+                        moment[i, t] = shrink * (moment[i, t] - rise * mass[i, t])
+                        mass[i, t] *= shrink
+                peak[i] = best
+            highest = np.float32(peak[i])
+            for t in range(sharpness.shape[0]):
+                if slope[t] * (best - highest) > _UNNOTICED:
+                    chunk_mass, chunk_moment = _weigh(row, highest, slope[t])
+                    mass[i, t] += chunk_mass
+                    moment[i, t] += chunk_moment
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _dot(left, right):
+    total = np.float32(0.0)
+    for t in range(left.shape[0]):
+        total += left[t] * right[t]
+    return total
+
+
+def _starts(context, builder, kind, array, first, count, limit=None):
+    """Where ``count`` rows of a contiguous matrix begin in memory, from ``first``; past ``limit`` that row stands in."""
+    view = context.make_array(kind)(context, builder, array)
+    width = cgutils.unpack_tuple(builder, view.shape)[1]
+    starts = []
+    for number in range(count):
+        row = builder.add(first, _INT64(number))
+        if limit is not None:
+            row = builder.select(builder.icmp_signed("<", row, limit), row, limit)
+        starts.append(builder.gep(view.data, [builder.mul(row, width)]))
+    return starts, width
+
+
+@intrinsic
+def _tile(typing_context, block, row, last, probes, i, length, scores, j):
+    """Products of four subjects ``row..`` with three probes ``i..`` in registers, written to ``scores[i.., j..]``.
+
+    They run over the first ``length`` coordinates, a multiple of 8; past the ``last`` subject its own row stands in. Twelve
+    vectors of eight sums run side by side, and each loaded coordinate is used three or four times, so that the loads keep up with
+    the products. Written out because the automatic vectoriser finds this form only sometimes; and every score is summed in the
+    same order, so that equal rows score equally.
+    """
+
+    def generate(context, builder, signature, arguments):
+        block, row, last, probes, i, length, scores, j = arguments
+
+        def load(start, t):
+            return builder.load(builder.bitcast(builder.gep(start, [t]), _EIGHT.as_pointer()), align=4)
+
+        subjects, _ = _starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
+        directions, _ = _starts(context, builder, signature.args[3], probes, i, TILE_PROBES)
+        places, _ = _starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
+        zero = ir.Constant(_EIGHT, [0.0] * 8)
+        sums = [[cgutils.alloca_once_value(builder, zero) for _ in subjects] for _ in directions]
+        with cgutils.for_range_slice(builder, _INT64(0), length, _INT64(8)) as (t, _):
+            # The probes are held and one subject passes at a time: three, one and twelve sums fill sixteen registers.
+            held = [load(start, t) for start in directions]
+            for number, start in enumerate(subjects):
+                g = load(start, t)
+                for x, own in zip(held, sums):
+                    product = builder.fmul(x, g, flags=("contract",))
+                    total = builder.fadd(builder.load(own[number]), product, flags=("contract",))
+                    builder.store(total, own[number])
+        for place, own in zip(places, sums):
+            four = _add_across(builder, *(builder.load(total) for total in own))
+            builder.store(four, builder.bitcast(builder.gep(place, [j]), four.type.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(block, _WHOLE, _WHOLE, probes, _WHOLE, _WHOLE, scores, _WHOLE), generate
+
+
+def _add_across(builder, a, b, c, d):
+    """The sums of the elements of four vectors of eight, as one vector of four."""
+
+    def shuffle(left, right, order):
+        return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
+
+    def halves(left, right, low, high):
+        return builder.fadd(shuffle(left, right, low), shuffle(left, right, high))
+
+    unpack = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
+    pairs = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+    eight = halves(halves(a, b, *unpack), halves(c, d, *unpack), *pairs)
+    return halves(eight, eight, [0, 1, 2, 3], [4, 5, 6, 7])
+
+
+@intrinsic
+def _fetch(typing_context, block, row, last):
+    """Ask the memory for the four subjects from ``row``, which are next: short rows end before it would have guessed them."""
+
+    def generate(context, builder, signature, arguments):
+        block, row, last = arguments
+        starts, width = _starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
+        address, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address, flag, flag, flag])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(_LINE)) as (t, _):
+            for start in starts:
+                line = builder.bitcast(builder.gep(start, [t]), address)
+                builder.call(prefetch, [line, flag(0), flag(3), flag(1)])  # to read, into every cache, as data
+        return context.get_dummy_value()
+
+    return types.void(block, _WHOLE, _WHOLE), generate
+
+
+@njit(cache=True, nogil=True)
+def sweep(probes, block, first_subject, scores, top_scores, top_index, sharpness, slope, peak, mass, moment):
+    """Multiply and absorb chunk by chunk: for few probes, where a gallery row is worth reading only once.
+
+    ``scores`` (n, CHUNK) is room for one chunk.
+    """
+    n, dim = probes.shape
+    last = block.shape[0] - 1
+    threes, whole = n - n % TILE_PROBES, dim - dim % 8
+    for begin in range(0, block.shape[0], CHUNK):
+        width = min(CHUNK, block.shape[0] - begin)
+        for j in range(0, width, TILE_SUBJECTS):
+            if threes > 0:
+                _fetch(block, begin + j + TILE_SUBJECTS, last)
+            for i in range(0, threes, TILE_PROBES):
+                _tile(block, begin + j, last, probes, i, whole, scores, j)
+            for row in range(j, min(j + TILE_SUBJECTS, width)):
+                for i in range(threes, n):
+                    scores[i, row] = _dot(probes[i], block[begin + row])
+        for t in range(whole, dim):
+            for i in range(threes):
+                for j in range(width):
+                    scores[i, j] += probes[i, t] * block[begin + j, t]
+        absorb_cosines(
+            scores, width, first_subject + begin, top_scores, top_index, sharpness, slope, peak, mass, moment
+        )
+
+
+@njit(cache=True, nogil=True)
+def absorb_top(scores, first_subject, top_scores, top_index):
+    """Insert a block's scores, of any precision, into the running top."""
+    if top_scores.shape[1] > 0:
+        for i in range(scores.shape[0]):
+            _insert(scores[i], first_subject, top_scores[i], top_index[i])
+
+
+@njit(cache=True, nogil=True)
+def absorb_mass(linked, sharpness, peak, mass, moment):
+    """Add a block's linked scores to the running sums, relative to the running maximum."""
+    n, b = linked.shape
+    m = sharpness.shape[0]
+    if m == 0:
+        return
+    for i in range(n):
+        highest = peak[i]
+        for j in range(b):
+            if linked[i, j] > highest:
+                highest = float(linked[i, j])
+        if highest == -np.inf:
+            continue
+        if peak[i] > -np.inf:
+            rise = highest - peak[i]
+            for t in range(m):
+                shrink = np.exp(-sharpness[t] * rise)
+                moment[i, t] = shrink * (moment[i, t] - rise * mass[i, t])
+                mass[i, t] *= shrink
+        peak[i] = highest
+        for t in range(m):
+            a = sharpness[t]
+            total = 0.0
+            weighted = 0.0
+            for j in range(b):
+                below = float(linked[i, j]) - highest
+                weight = np.exp(a * below) if below > -np.inf else 0.0
+                if weight > 0.0:
+                    total += weight
+                    weighted += below * weight
+            mass[i, t] += total
+            moment[i, t] += weighted
