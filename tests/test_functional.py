@@ -34,7 +34,7 @@ def test_every_public_function_is_documented_with_an_example_or_formula() -> Non
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
-        ("evidence", ["directions", "gallery", "sharpness", "top_k", "threads"]),
+        ("evidence", ["directions", "gallery", "sharpness", "top_k", "threads", "first_subject"]),
         ("log_normalizer", ["dim", "concentration"]),
         ("mean_resultant_length", ["dim", "concentration"]),
         ("posterior", ["directions", "gallery", "concentration", "unknown_prior", "temperature"]),
@@ -56,6 +56,18 @@ def test_evidence_has_the_stated_shapes() -> None:
     assert seen.top_scores.shape == seen.top_index.shape == (3, 2)
     assert seen.log_mass.shape == seen.mean_score.shape == (3, 2)
     assert seen.n_subjects == 4
+
+
+def test_parts_of_a_gallery_merge_into_the_whole() -> None:
+    rng = np.random.default_rng(3)
+    gallery = rng.normal(size=(30, 8))
+    gallery /= np.linalg.norm(gallery, axis=1, keepdims=True)
+    whole = functional.evidence(gallery[:4], gallery, [20.0], top_k=40)
+    first = functional.evidence(gallery[:4], gallery[:18], [20.0], top_k=40)
+    second = functional.evidence(gallery[:4], gallery[18:], [20.0], top_k=40, first_subject=18)
+    merged = functional.merge(first, second)
+    np.testing.assert_array_equal(merged.top_index, whole.top_index)
+    np.testing.assert_allclose(merged.log_mass, whole.log_mass, rtol=1e-12)
 
 
 def test_bad_input_is_refused_by_every_function() -> None:

@@ -50,12 +50,15 @@ def evidence(
     sharpness: npt.ArrayLike,
     top_k: int = 5,
     threads: int | None = None,
+    *,
+    first_subject: int = 0,
 ) -> Evidence:
     """What gallery directions (K, d) say about probe directions (n, d), streamed: the N×K scores never exist.
 
     For each sharpness ``a``: ``log_mass = ln Σ_c e^{a s_c}`` and ``mean_score = Σ_c s_c e^{a s_c} / Σ_c e^{a s_c}``,
     beside the top-k cosines with their gallery rows (the smaller row first among equals; −inf and −1 where the
-    gallery has fewer than k).
+    gallery has fewer than k). Where ``gallery`` is one part of a larger one, ``first_subject`` is the row it begins at, so that
+    :func:`merge` of the parts names the right rows.
 
     >>> import numpy as np
     >>> e = evidence(np.eye(2)[:1], np.eye(2), sharpness=[1.0], top_k=2)
@@ -63,7 +66,8 @@ def evidence(
     ([[0, 1]], [[1.0, 0.0]], [[1.3133]])
     """
     probes, subjects = _pair(directions, gallery)
-    return scan(probes, subjects, sharpness, top_k=top_k, threads=threads)
+    seen = scan(probes, subjects, sharpness, top_k=top_k, threads=threads)
+    return seen.shifted(first_subject) if first_subject else seen
 
 
 def posterior(

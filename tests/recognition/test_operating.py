@@ -73,6 +73,8 @@ def test_holding_the_model_moves_the_threshold_with_the_gallery() -> None:
     assert grown.threshold - point.threshold == pytest.approx(np.log(4) / point.concentration)
     assert (grown.concentration, grown.prior) == (point.concentration, point.prior)
     assert grown.for_gallery(1000).threshold == pytest.approx(0.3)
+    assert "carried over from 1000 subjects" in str(grown)
+    assert "carried over" not in str(grown.for_gallery(1000))
 
 
 def test_holding_the_threshold_solves_the_concentration_again() -> None:

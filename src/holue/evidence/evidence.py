@@ -12,7 +12,7 @@ machines produce the same type, and the number of subjects K and the prior β en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,10 @@ class Evidence:
 
     def __len__(self) -> int:
         return len(self.top_index)
+
+    def shifted(self, rows: int) -> Evidence:
+        """The same evidence, of a part that begins ``rows`` later in the gallery."""
+        return replace(self, top_index=np.where(self.top_index == NO_SUBJECT, NO_SUBJECT, self.top_index + rows))
 
     def missing_log_mass(self, n_gallery: int) -> Float64Array:
         """Upper bound (m,) on the log-mass of the subjects not seen: ``ln(K − n) + a``, −inf when all were.

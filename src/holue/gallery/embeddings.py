@@ -54,13 +54,7 @@ class Embeddings:
 
 def as_vectors(X: object, *, dim: int | None = None, field: str = "X") -> FloatArray:
     """``X`` as a finite float32 or float64 matrix (n, d ≥ 2), or a clear error."""
-    if getattr(getattr(X, "dtype", None), "kind", None) == "O" or (
-        not hasattr(X, "dtype") and not hasattr(X, "toarray") and np.asarray(X).dtype.kind == "O"
-    ):
-        raise InvalidEmbeddingsError(
-            f"{field} is an object array; embeddings must be numbers of one width: "
-            "convert with np.asarray(X, dtype=float)"
-        )
+    _check_kind(X, field)
     try:
         # scikit-learn's own border check: its wording is what users of the field recognise.
         vectors: FloatArray = check_array(
@@ -85,6 +79,30 @@ def as_vectors(X: object, *, dim: int | None = None, field: str = "X") -> FloatA
     if getattr(X, "dtype", None) == np.float16:
         return vectors.astype(np.float32)
     return vectors
+
+
+def _check_kind(X: object, field: str) -> None:
+    """Refuse what scikit-learn would convert silently, or whose values it would print: embeddings can be personal data."""
+    if hasattr(X, "toarray"):
+        return  # sparse: scikit-learn says so well
+    try:
+        given = X if hasattr(X, "dtype") and hasattr(X, "ndim") else np.asarray(X)
+    except ValueError as error:
+        raise InvalidEmbeddingsError(
+            f"{field} has rows of different lengths; every embedding needs the same width"
+        ) from error
+    kind, ndim = getattr(given.dtype, "kind", "f"), given.ndim
+    if kind == "O":
+        raise InvalidEmbeddingsError(
+            f"{field} is an object array; embeddings must be numbers of one width: convert with np.asarray(X, dtype=float)"
+        )
+    if kind == "c":
+        raise InvalidEmbeddingsError(f"{field}: Complex data not supported; embeddings are real numbers")
+    if ndim != 2:
+        raise InvalidEmbeddingsError(
+            f"{field}: Expected 2D array, got {ndim}D array instead. Reshape your data with X.reshape(1, -1) if it is one "
+            "embedding; rows are embeddings, columns are coordinates"
+        )
 
 
 def _first_not_finite(vectors: FloatArray) -> int | None:
@@ -138,7 +156,7 @@ def as_concentrations(value: object, n: int, *, field: str = "concentration") ->
     if bad.any():
         row = int(bad.argmax())
         raise InvalidConcentrationError(
-            f"{field} must be positive and finite: entry {row} is {kappa[row]!r}; "
+            f"{field} must be positive and finite: entry {row} is {float(kappa[row])!r}; "
             "a head that predicts log κ needs exp, a variance needs its inverse"
         )
     return kappa

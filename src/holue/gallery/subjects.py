@@ -96,7 +96,9 @@ def _homogeneous(given: npt.NDArray[Any], field: str) -> npt.NDArray[Any]:
                 f"{field}[{row}] is UNKNOWN; only probes can be unknown, an enrolled subject needs an id"
             )
         if label is None or (isinstance(label, float) and np.isnan(label)):
-            raise InvalidSubjectsError(f"{field}[{row}] is missing ({label!r}); give every sample a subject")
+            raise InvalidSubjectsError(
+                f"{field}[{row}] is missing ({label!r}); give every sample a subject, or UNKNOWN where it is a stranger's probe"
+            )
     if all(isinstance(label, str) for label in given):
         return given.astype(np.str_)
     if all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in given):

@@ -124,6 +124,7 @@ class Identifications:
         columns = self.to_dict()
         del columns["candidates"]
         frame = pd.DataFrame(columns)
+        frame["subject"] = pd.Series(columns["subject"], dtype=object)  # else integers beside None become floats
         for rank in range(self.candidate_subjects.shape[1]):
             frame[f"candidate_{rank + 1}"] = self.candidate_subjects[:, rank]
             frame[f"score_{rank + 1}"] = self.candidate_scores[:, rank]

@@ -80,6 +80,7 @@ def _terms(
 
 
 def _draw(mean: Float64Array, concentration: float, n_samples: int, seed: int) -> Float64Array:
-    direction = np.ascontiguousarray(mean, dtype=np.float64)
-    rng = np.random.default_rng([seed, zlib.crc32(direction.tobytes())])
+    direction = np.asarray(mean, dtype=np.float64)
+    # Rounded, so that the same direction up to rounding draws the same samples; adding 0 turns −0 into 0.
+    rng = np.random.default_rng([seed, zlib.crc32((np.round(direction, 4) + 0.0).tobytes())])
     return vmf.sample(direction, concentration, rng, n_samples)

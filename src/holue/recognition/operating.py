@@ -120,6 +120,7 @@ class OperatingPoint:
     target_fpir: float | None = None
     achieved_fpir: float | None = None
     n_nonmated: int = 0
+    carried_from: int | None = None  # size of the gallery it was solved for, where that is another
 
     @classmethod
     def solve(
@@ -191,14 +192,16 @@ class OperatingPoint:
     def for_gallery(self, n_subjects: int, hold: Hold = "model") -> OperatingPoint:
         """The same point for a gallery of another size.
 
-        ``hold="model"`` keeps κ and β, and τ moves by ``ln(K′/K)/κ``: the threshold follows the gallery and FPIR does not
-        grow with it. ``hold="threshold"`` keeps τ (and β, or κ where β was solved for) and solves the other again.
+        ``hold="model"`` keeps κ and β, and τ moves by ``ln(K′/K)/κ``: the threshold follows the gallery, which keeps FPIR
+        close to its target. ``hold="threshold"`` keeps τ (and β, or κ where β was solved for) and solves the other again.
         """
         if n_subjects == self.n_subjects:
             return self
+        solved_for = self.carried_from or self.n_subjects
+        origin = None if solved_for == n_subjects else solved_for
         if hold == "model":
             tau = _threshold(self.dim, n_subjects, self.concentration, self.prior)
-            return replace(self, n_subjects=n_subjects, threshold=tau)
+            return replace(self, n_subjects=n_subjects, threshold=tau, carried_from=origin)
         if hold != "threshold":
             raise InvalidParameterError(f"hold must be 'model' or 'threshold', got {hold!r}")
         kept = self.concentration if self.solved == "unknown_prior" else None
@@ -210,7 +213,11 @@ class OperatingPoint:
             concentration=kept,
         )
         return replace(
-            point, target_fpir=self.target_fpir, achieved_fpir=self.achieved_fpir, n_nonmated=self.n_nonmated
+            point,
+            target_fpir=self.target_fpir,
+            achieved_fpir=self.achieved_fpir,
+            n_nonmated=self.n_nonmated,
+            carried_from=origin,
         )
 
     def __str__(self) -> str:
@@ -222,11 +229,14 @@ class OperatingPoint:
             )
             if np.floor(self.target_fpir * self.n_nonmated + 1e-9) > round(self.achieved_fpir * self.n_nonmated):
                 fpir += "; equal scores straddle the threshold, and none of them is accepted"
+        carried = ""
+        if self.carried_from is not None:
+            carried = f"\n  carried over from {self.carried_from} subjects, for whom the above was measured and solved"
         solved = "unknown prior" if self.solved == "unknown_prior" else "concentration"
         return (
             f"operating point: {self.n_subjects} subjects, threshold {self.threshold:.4f}, "
             f"concentration {self.concentration:.1f}, unknown prior {self.unknown_prior:.4g}"
-            f"{fpir}\n  {solved} was solved for the threshold, {self.reason}"
+            f"{fpir}\n  {solved} was solved for the threshold, {self.reason}{carried}"
         )
 
 

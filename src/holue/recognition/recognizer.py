@@ -28,21 +28,14 @@ from holue.recognition.certificate import RiskCertificate
 from holue.recognition.conformal import ConformalScores
 from holue.recognition.fingerprint import Fingerprints, fingerprints
 from holue.recognition.identifications import ACCEPTED, FILTERED, REJECTED, Identifications
-from holue.recognition.operating import (
-    Hold,
-    OperatingPoint,
-    check_positive,
-    check_share,
-    check_threshold,
-    is_number,
-)
-from holue.recognition.pilot import Pilot
+from holue.recognition.operating import Hold, OperatingPoint
 from holue.recognition.posterior import log_posterior
 from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.reading import Reading
 from holue.recognition.saved import read_recognizer, write_recognizer
+from holue.recognition.settings import check_settings
 from holue.recognition.truth import correct_answers, people, truth_rows
-from holue.recognition.validation import point_at_fpir, require_two, validation_gallery
+from holue.recognition.validation import point_at_fpir, quality_levels, require_two, validation_gallery
 
 
 class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
@@ -50,18 +43,28 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : how an answer's reliability is judged, one of ``SCORES``: "holue" (the paper's HolUE-MLP), "holue-sum", "holue-mc",
-        "holue-closed", "galue", "galue-entropy", "acceptance", "quality". The decision itself is the same for all.
-    target_fpir : the share of strangers that may be accepted; the threshold is set for it by :meth:`calibrate`.
-    unknown_prior : β, the probability beforehand that a probe shows nobody enrolled.
-    temperature : T of HolUE's posterior.
-    random_state : seed of the head's training.
-    threshold : a fixed cosine threshold τ in place of one calibrated for ``target_fpir``; then "galue", "galue-entropy",
-        "acceptance", "quality" and "holue-closed" need no calibration.
-    hold : what stays when the gallery changes size, "model" (κ and β; the threshold follows the gallery) or "threshold".
-    weighting : how samples of a subject are pooled, "uniform" or "concentration".
-    threads : threads of a gallery scan; None for all cores.
-    filter_below : answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
+    method : str
+        How an answer's reliability is judged, one of ``SCORES``: "holue" (the paper's HolUE-MLP), "holue-plus", "holue-sum",
+        "holue-mc", "holue-closed", "galue", "galue-entropy", "acceptance", "quality". The decision is the same for all.
+    target_fpir : float
+        The share of strangers that may be accepted; :meth:`calibrate` sets the threshold for it.
+    unknown_prior : float
+        β, the probability beforehand that a probe shows nobody enrolled.
+    temperature : float
+        T of HolUE's posterior.
+    random_state : int, Generator, RandomState or None
+        Seed of the head's training.
+    threshold : float or None
+        A fixed cosine threshold τ in place of one calibrated for ``target_fpir``; then the methods that learn nothing ("galue",
+        "galue-entropy", "acceptance", "quality", "holue-closed") need no calibration.
+    hold : "model" or "threshold"
+        What stays when the gallery changes size: κ and β, so that the threshold follows the gallery, or the threshold.
+    weighting : "uniform" or "concentration"
+        How the samples of a subject are pooled.
+    threads : int or None
+        Threads of a gallery scan; None for all cores.
+    filter_below : float or None
+        Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
         :class:`holue.recognition.risk.RiskController` finds a threshold with a guarantee; None filters nothing else.
 
     Examples
@@ -77,7 +80,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     operating_point_: OperatingPoint
     quality_: QualityScore
     n_features_in_: int
-    pilot_: Pilot
+    quality_levels_: Float64Array
     calibration_fingerprints_: Fingerprints
     conformal_scores_: ConformalScores
     certificate_: RiskCertificate
@@ -115,7 +118,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         ``concentration`` is κ_x of each sample, where known; samples that share an id in ``media`` (frames of one video) count
         as one. Fitting anew discards an earlier calibration.
         """
-        self._check_parameters()
+        check_settings(self)
         if y is None:
             raise InvalidSubjectsError(
                 "OpenSetRecognizer requires y to be passed, but the target y is None: name the subject of each sample"
@@ -148,7 +151,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         ``(X, y, concentration)`` or a :class:`Gallery`. The operating point found there is carried over to the enrolled
         gallery's size (see ``hold``).
         """
-        self._check_parameters()
+        check_settings(self)
         enrolled = self._fitted()
         development = self._validation_gallery(gallery)
         probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
@@ -170,7 +173,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self.operating_point_ = point.for_gallery(len(enrolled), self.hold)
         self.quality_ = score
         person, _ = people(y, None, len(probes))
-        self.pilot_ = Pilot.of(reading, score, truth, person)
+        self.quality_levels_ = quality_levels(score, reading)
         self.calibration_fingerprints_ = fingerprints(probes)
         self.conformal_scores_ = ConformalScores.of(reading, truth, person)
         return self
@@ -382,28 +385,13 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         for name in (
             "operating_point_",
             "quality_",
-            "pilot_",
+            "quality_levels_",
             "calibration_fingerprints_",
             "conformal_scores_",
             "certificate_",
         ):
             if hasattr(self, name):
                 delattr(self, name)
-
-    def _check_parameters(self) -> None:
-        if self.method not in SCORES:
-            raise InvalidParameterError(f"method must be one of {', '.join(SCORES)}; got {self.method!r}")
-        check_share("target_fpir", self.target_fpir)
-        check_share("unknown_prior", self.unknown_prior)
-        check_positive("temperature", self.temperature)
-        if self.threshold is not None:
-            check_threshold(self.threshold)
-        if self.filter_below is not None and not (is_number(self.filter_below) and np.isfinite(self.filter_below)):
-            raise InvalidParameterError(f"filter_below must be a finite quality or None, got {self.filter_below!r}")
-        if self.hold not in ("model", "threshold"):
-            raise InvalidParameterError(f"hold must be 'model' or 'threshold', got {self.hold!r}")
-        if self.weighting not in ("uniform", "concentration"):
-            raise InvalidParameterError(f"weighting must be 'uniform' or 'concentration', got {self.weighting!r}")
 
 
 def _answers(gallery: Gallery, top: npt.NDArray[np.int64], accepted: npt.NDArray[np.bool_]) -> Subjects:

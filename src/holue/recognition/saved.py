@@ -17,6 +17,7 @@ from holue.recognition.conformal import ConformalScores
 from holue.recognition.model import Prior
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality import SCORES
+from holue.recognition.settings import check_settings
 
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer
@@ -63,7 +64,7 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
     content, arrays = read_artifact(directory, KIND)
     try:
         recognizer = cls(**content["parameters"])
-        recognizer._check_parameters()
+        check_settings(recognizer)
         recognizer.gallery_ = _gallery(arrays, int(content["gallery_version"]))
         recognizer.n_features_in_ = recognizer.gallery_.dim
         if content["operating_point"] is not None:

@@ -21,4 +21,4 @@ class GalleryQuality(QualityScore):
 
     def uncertainty(self, reading: Reading) -> Float64Array:
         """``1 − max p``, without rounding away the tail of near-certain answers."""
-        return -np.expm1(np.minimum(reading.posterior.log_p_best, 0.0))
+        return 0.0 - np.expm1(np.minimum(reading.posterior.log_p_best, 0.0))

@@ -1,4 +1,4 @@
-"""HolisticMLPQuality: P(correct) learned from the two KL terms (HolUE-MLP)."""
+"""HolisticMLPQuality: a score in [0, 1] learned from the two KL terms (HolUE-MLP)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from holue.recognition.reading import Reading
 
 
 class HolisticMLPQuality(HolisticSumQuality):
-    """``q = f_θ(z(KL₁), z(KL₂)) ∈ [0, 1]``: the paper's head, trained on right and wrong validation answers."""
+    """``q = f_θ(z(KL₁), z(KL₂)) ∈ [0, 1]``: the paper's head, trained on right and wrong validation answers.
+
+    Training balances right and wrong, so q orders answers and its 0.5 is even odds between balanced classes; as a probability of
+    being right it is too low (``holue-plus`` gives one that is calibrated). The KL terms grow with ln K: calibrate with a
+    development gallery of about the size of the enrolled one.
+    """
 
     name = "HolUE-MLP"
     is_probability = True

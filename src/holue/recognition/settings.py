@@ -1,0 +1,34 @@
+"""Settings: the rules that a recogniser's parameters obey, checked when they are first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holue.errors import InvalidParameterError
+from holue.recognition.operating import check_positive, check_share, check_threshold, is_number
+from holue.recognition.quality import SCORES
+
+if TYPE_CHECKING:
+    from holue.recognition.recognizer import OpenSetRecognizer
+
+
+def check_settings(settings: OpenSetRecognizer) -> None:
+    """Refuse a parameter outside its range; scikit-learn's constructors only store."""
+    if settings.method not in SCORES:
+        raise InvalidParameterError(f"method must be one of {', '.join(SCORES)}; got {settings.method!r}")
+    check_share("target_fpir", settings.target_fpir)
+    check_share("unknown_prior", settings.unknown_prior)
+    check_positive("temperature", settings.temperature)
+    if settings.threshold is not None:
+        check_threshold(settings.threshold)
+    lowest = settings.filter_below
+    if lowest is not None and not (is_number(lowest) and np.isfinite(lowest)):
+        raise InvalidParameterError(f"filter_below must be a finite quality or None, got {lowest!r}")
+    for name, value, allowed in (
+        ("hold", settings.hold, ("model", "threshold")),
+        ("weighting", settings.weighting, ("uniform", "concentration")),
+    ):
+        if value not in allowed:
+            raise InvalidParameterError(f"{name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
