@@ -29,14 +29,14 @@ class BinomialTest:
         """``P(Bin(n, α) ≤ k)``."""
         return cls.scaled_p_value(decided, wrong, target, 1.0)
 
-    @staticmethod
-    def p_value_of_counts(units: int, wrong_units: int, target: float) -> float:
+    @classmethod
+    def p_value_of_counts(cls, units: int, wrong_units: int, target: float) -> float:
         """The p-value of ``units`` decided units of which ``wrong_units`` are wrong."""
         return 1.0 if wrong_units >= units else float(bdtr(wrong_units, units, target))
 
     @classmethod
     def scaled_p_value(cls, decided: Float64Array, wrong: Float64Array, target: float, scale: float) -> float:
-        """What the p-value would be with ``scale`` times as many units and the same rates, rounded to the safe side."""
+        """What the p-value would be with ``scale`` times as many units at the same rates, rounded to the safe side."""
         units, errors = np.floor(scale * decided.sum() + 1e-9), np.ceil(scale * wrong.sum() - 1e-9)
         return cls.p_value_of_counts(int(units), int(errors), target)
 

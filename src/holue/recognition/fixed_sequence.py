@@ -23,7 +23,15 @@ from holue.recognition.binomial import BinomialTest
 from holue.recognition.decisions import Decisions
 
 TOLERATED_AT_START = 3
-"""Errors that the first threshold should survive, where half of the units are enough for it."""
+"""Errors that the first threshold should survive, where a third of the units is enough for it."""
+
+FAIR_SHARE = 1 / 3
+"""The share of units that a quality score can be expected to sort out as the best ones."""
+
+SMALLEST_SHARE = 0.1
+"""The fewest answers a filter may leave when it is estimated what a larger set could certify."""
+
+LARGEST_SCALE = 1000.0
 
 
 class RiskTest(Protocol):
@@ -36,14 +44,19 @@ class RiskTest(Protocol):
         """How likely evidence this good is, were the risk above the target."""
         ...
 
-    @staticmethod
-    def p_value_of_counts(units: int, wrong_units: int, target: float) -> float:
+    @classmethod
+    def p_value_of_counts(cls, units: int, wrong_units: int, target: float) -> float:
         """The p-value of whole units."""
         ...
 
     @classmethod
     def scaled_p_value(cls, decided: Float64Array, wrong: Float64Array, target: float, scale: float) -> float:
         """The p-value of a set ``scale`` times as large with the same rates."""
+        ...
+
+    @classmethod
+    def upper_bound(cls, decided: Float64Array, wrong: Float64Array, confidence: float) -> float:
+        """The largest risk that is not refuted."""
         ...
 
 
@@ -54,6 +67,7 @@ class Walk:
     test: type[RiskTest]
     certified: float | None
     tried: Float64Array  # strictest first; empty where the set is too small for any
+    stricter: Float64Array  # thresholds at which a larger set could begin instead
     needed_units: int  # fewest units that could certify the target, without an error
 
 
@@ -76,13 +90,16 @@ def walk(decisions: Decisions, levels: Float64Array, target: float, confidence: 
     test, delta = chosen_test(decisions), 1 - confidence
     needed = units_tolerating(test, 0, target, confidence)
     thresholds, kept = candidate_thresholds(levels)
-    tried = thresholds[first_threshold(test, kept, decisions.n_units, target, confidence) :]
+    first = first_threshold(test, kept, decisions.n_units, target, confidence)
+    tried, stricter = thresholds[first:], thresholds[: first + 1]
+    least = min(SMALLEST_SHARE, kept[min(first, len(kept) - 1)])
+    stricter = stricter[kept[: first + 1] >= least]
     certified = None
     for threshold in tried:
         if test.p_value(*decisions.shares(threshold), target) > delta:
             break
         certified = float(threshold)
-    return Walk(test, certified, tried, needed)
+    return Walk(test, certified, tried, stricter, needed)
 
 
 def candidate_thresholds(levels: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -95,14 +112,14 @@ def candidate_thresholds(levels: Float64Array) -> tuple[Float64Array, Float64Arr
 def first_threshold(test: type[RiskTest], kept: Float64Array, n_units: int, target: float, confidence: float) -> int:
     """Where the walk begins: the strictest threshold that can be expected to keep enough units; len(kept) for none.
 
-    Enough is what survives three errors or, where half of the units are too few for that, two, one, none; and, in the end,
-    whatever all the units can do.
+    Enough is what survives three errors or, where a third of the units is too few for that, two, one, none; and, in the
+    end, whatever all the units can do.
     """
     spread = 2 * np.sqrt(n_units * kept * (1 - kept))
     expected = n_units * kept - spread
     for tolerated in range(TOLERATED_AT_START, -1, -1):
         needed = units_tolerating(test, tolerated, target, confidence)
-        if needed <= n_units / 2 or (tolerated == 0 and needed <= n_units):
+        if needed <= n_units * FAIR_SHARE or (tolerated == 0 and needed <= n_units):
             return int(np.argmax(expected >= needed))
     return len(kept)
 
@@ -123,26 +140,20 @@ def units_tolerating(test: type[RiskTest], errors: int, target: float, confidenc
     return high
 
 
-def scale_needed(
-    decisions: Decisions, walked: Walk, target: float, confidence: float, largest: float = 1e5
-) -> float | None:
-    """How many times as large a set would certify the target at the rates seen here; None where none would.
+def scale_needed(decisions: Decisions, walked: Walk, target: float, confidence: float) -> float | None:
+    """How many times as large a set would pass at its first threshold, at the rates seen here; None for over 1000.
 
-    An estimate, at the most favourable of the thresholds tried (or without a filter, where the set was too small for any).
+    An estimate, at the most favourable of the thresholds where a larger set could begin.
     """
-    delta, best = 1 - confidence, None
-    for threshold in walked.tried if len(walked.tried) else np.array([-np.inf]):
+    best = None
+    for threshold in walked.stricter:
         decided, wrong = decisions.shares(threshold)
-        ceiling = largest if best is None else best
-
-        def fails(scale: float) -> bool:
-            return walked.test.scaled_p_value(decided, wrong, target, scale) > delta  # noqa: B023 (used in this turn only)
-
-        if fails(ceiling):
+        low, high = 0.0, LARGEST_SCALE if best is None else best
+        if walked.test.scaled_p_value(decided, wrong, target, high) > 1 - confidence:
             continue
-        low, high = 0.0, ceiling
-        while high - low > 1e-3 * max(high, 1e-3):
+        while high - low > 1e-3:
             middle = (low + high) / 2
-            low, high = (middle, high) if fails(middle) else (low, middle)
+            passes = walked.test.scaled_p_value(decided, wrong, target, middle) <= 1 - confidence
+            low, high = (low, middle) if passes else (middle, high)
         best = high
     return best

@@ -41,8 +41,6 @@ class RiskController:
     confidence_level : 1 − δ.
     unit : "probe" tests exact binomial tails and takes probes as independent; "subject" takes only subjects as independent
         (see ``betting.py``), and is the honest one where a subject has several probes.
-    levels : qualities whose values are the thresholds tried; they must come from other probes than the development probes.
-        By default, those of the probes that calibrated the recogniser.
     """
 
     certificate_: RiskCertificate
@@ -54,13 +52,11 @@ class RiskController:
         target_level: float = 0.01,
         confidence_level: float = 0.95,
         unit: Unit = "probe",
-        levels: Float64Array | None = None,
     ) -> None:
         self.risk = risk
         self.target_level = target_level
         self.confidence_level = confidence_level
         self.unit = unit
-        self.levels = levels
 
     def fit(
         self,
@@ -83,7 +79,7 @@ class RiskController:
         target = check_share("target_level", self.target_level)
         confidence = check_share("confidence_level", self.confidence_level)
         refuse_fixed_filter(recognizer)
-        levels = self._levels(recognizer)
+        levels = levels_of(recognizer)
         seen = Development.of(recognizer, self.risk, self.unit, X, y, concentration, gallery, subject)
         if self.unit == "probe" and seen.n_subjects is not None and seen.n_subjects < len(seen.decisions):
             warnings.warn(
@@ -101,19 +97,16 @@ class RiskController:
         recognizer.certificate_ = self.certificate_
         return self
 
-    def _levels(self, recognizer: OpenSetRecognizer) -> Float64Array:
-        if self.levels is not None:
-            levels = np.asarray(self.levels, dtype=np.float64).reshape(-1)
-            if len(levels) == 0 or not np.isfinite(levels).all():
-                raise InvalidParameterError("levels must be one or more finite qualities")
-            return levels
-        recognizer._quality()
-        if not hasattr(recognizer, "quality_levels_"):
-            raise NotCalibratedError(
-                "the thresholds to try are qualities of the probes that calibrated the recogniser, and this one was never "
-                "calibrated: call calibrate(X_dev, y_dev) with other probes first, or pass levels="
-            )
-        return recognizer.quality_levels_
+
+def levels_of(recognizer: OpenSetRecognizer) -> Float64Array:
+    """The qualities of the calibration probes, which are the thresholds to try."""
+    recognizer._quality()
+    if not hasattr(recognizer, "quality_levels_"):
+        raise NotCalibratedError(
+            "the thresholds to try are qualities of the probes that calibrated the recogniser, and this one was never "
+            "calibrated: call calibrate(X_dev, y_dev) with other probes first"
+        )
+    return recognizer.quality_levels_
 
 
 def certificate(
@@ -161,14 +154,14 @@ def _cannot_certify(
         int(share.sum()) for share in (decisions.quality >= at, decisions.wrong & (decisions.quality >= at))
     )
     where = "at the strictest threshold tried" if len(found.tried) else "without a filter"
-    message += f": {where}, {wrong} of {decided} automatic decisions were wrong; "
-    message += f"it takes at least {found.needed_units} {unit}s decided without an error"
+    message += (
+        f": {where}, {wrong} of {decided} automatic decisions were wrong; it takes at least "
+        f"{found.needed_units} {unit}s decided without an error"
+    )
     scale = scale_needed(decisions, found, target, confidence)
     needed = more = None
     if scale is None:
-        message += (
-            ", and at the error rate seen here no number would do: raise target_level, or improve the quality score"
-        )
+        message += ", and at the error rates seen here no number would do; raise target_level, or use a better quality"
     else:
         needed = max(int(np.ceil(scale * n)), n + 1)
         more = needed - n

@@ -15,6 +15,7 @@ from holue.recognition.reading import Reading
 
 LEVELS = 200
 PROBES_FOR_LEVELS = 4096
+"""Some thousands of probes say enough about quantiles, and a sampled quality is slow."""
 
 
 def validation_gallery(gallery: Gallery | tuple[object, ...] | None, enrolled: Gallery, weighting: str) -> Gallery:
@@ -67,18 +68,11 @@ def point_at_fpir(
     )
 
 
-def quality_levels(score: QualityScore, reading: Reading, threads: int | None) -> Float64Array:
-    """Quantiles of the quality of validation answers: thresholds worth trying later, on other probes.
-
-    Some thousands of probes say enough about quantiles; a sampled quality is slow.
-    """
+def quality_levels(score: QualityScore, reading: Reading) -> Float64Array:
+    """Quantiles of the quality of validation answers: thresholds worth trying later, on other probes."""
     if len(reading) > PROBES_FOR_LEVELS:
-        rows = np.linspace(0, len(reading) - 1, PROBES_FOR_LEVELS).astype(np.int64)
-        some = reading.probes.take(rows)
-        reading = Reading.of(
-            some, reading.gallery, reading.point, temperature=reading.temperature, top_k=1, threads=threads
-        )
-    return np.quantile(score(reading), np.linspace(0, 1, LEVELS + 1))
+        reading = reading.take(np.linspace(0, len(reading) - 1, PROBES_FOR_LEVELS).astype(np.int64))
+    return np.quantile(score(reading), np.linspace(0, 1, LEVELS + 1), method="inverted_cdf")
 
 
 def require_two(n_subjects: int, verb: str) -> None:
