@@ -145,10 +145,11 @@ def absorb_cosines(scores, width, first_subject, top_scores, top_index, sharpnes
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _dot(left, right):
+def _dot(probes, i, block, row):
+    """The product of one probe with one subject; a view of either would cost a counted reference per score."""
     total = np.float32(0.0)
-    for t in range(left.shape[0]):
-        total += left[t] * right[t]
+    for t in range(probes.shape[1]):
+        total += probes[i, t] * block[row, t]
     return total
 
 
@@ -255,7 +256,7 @@ def sweep(probes, block, first_subject, scores, top_scores, top_index, sharpness
                 _tile(block, begin + j, last, probes, i, whole, scores, j)
             for row in range(j, min(j + TILE_SUBJECTS, width)):
                 for i in range(threes, n):
-                    scores[i, row] = _dot(probes[i], block[begin + row])
+                    scores[i, row] = _dot(probes, i, block, begin + row)
         for t in range(whole, dim):
             for i in range(threes):
                 for j in range(width):

@@ -1,0 +1,1 @@
+"""Measuring: how fast, and in how much memory, holue and its alternatives answer the same probes."""

@@ -1,0 +1,48 @@
+"""Rounds: systems timed in turn, again and again, so that what disturbs the machine disturbs all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+PAUSE = 0.06
+"""Seconds before each call: the threads of a matrix library keep a processor busy for about half of that after their work."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of the calls of one system, in the order of the rounds."""
+
+    seconds: npt.NDArray[np.float64]
+
+    def summary(self) -> dict[str, float | int]:
+        """Median and quartiles in milliseconds, and the number of calls."""
+        low, median, high = (1e3 * float(q) for q in np.quantile(self.seconds, [0.25, 0.5, 0.75]))
+        return {"median_ms": median, "q1_ms": low, "q3_ms": high, "calls": len(self.seconds)}
+
+    def ratio_to(self, other: Timing) -> float:
+        """Median over the rounds both have of this time over the other's: a disturbance of a whole round cancels."""
+        n = min(len(self.seconds), len(other.seconds))
+        return float(np.median(self.seconds[:n] / other.seconds[:n]))
+
+
+def time_in_turn(
+    calls: Mapping[str, Callable[[], object]], *, rounds: int, seconds_each: float, pause: float = PAUSE
+) -> dict[str, Timing]:
+    """Time every call ``rounds`` times in turn, after one unmeasured call; one that used up its seconds stops after three."""
+    for call in calls.values():
+        call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(rounds):
+        for name, call in calls.items():
+            if turn >= 3 and sum(seconds[name]) > seconds_each:
+                continue
+            time.sleep(pause)
+            start = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: Timing(np.array(taken)) for name, taken in seconds.items()}

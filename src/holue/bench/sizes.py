@@ -1,0 +1,38 @@
+"""Sizes: which galleries, batches and threads are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The comparison at one gallery size over dimensions, batches and threads; growth; the latency of one probe."""
+
+    n_subjects: int = 100_000
+    dims: tuple[int, ...] = (512, 128)
+    batches: tuple[int, ...] = (1, 16, 64, 256, 1024)
+    threads: tuple[int, ...] = (1, 2)
+    growth_subjects: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    growth_dims: tuple[int, ...] = (64, 128, 256, 512)
+    growth_batches: tuple[int, ...] = (1, 64)
+    growth_dim: int = 128
+    mapped_subjects: int = 0
+    latency_calls: int = 200
+    seconds_each: float = 2.0
+
+
+FULL = Sizes()
+"""What the documentation shows; about ten minutes on two processors."""
+QUICK = Sizes(
+    n_subjects=20_000,
+    dims=(128,),
+    batches=(1, 64),
+    growth_subjects=(10_000, 40_000),
+    growth_dims=(64, 128),
+    latency_calls=30,
+    seconds_each=0.3,
+)
+"""A look in under half a minute."""
+MAPPED_SUBJECTS = 10_000_000
+"""The size of the memory-mapped gallery, where one is asked for: 5 GB at d = 128."""

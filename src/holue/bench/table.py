@@ -1,0 +1,54 @@
+"""Table: the numbers of a benchmark as plain text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_HEAD = f"{'system':<14}{'median ms':>11}{'quartiles':>19}{'× sgemm':>9}{'× faiss':>9}{'peak MB':>9}{'calls':>7}"
+
+
+def as_text(result: dict[str, Any]) -> str:
+    """What was measured, one block per size: median and quartiles in milliseconds, time relative to the bare product.
+
+    >>> row = {"subjects": 10, "dim": 4, "probes": 1, "threads": 1, "system": "holue", "median_ms": 1.5, "q1_ms": 1.0,
+    ...        "q3_ms": 2.0, "calls": 3, "ratio_to_sgemm": 1.07, "peak_mb": 0.2}
+    >>> print(as_text({"comparison": [row]}).splitlines()[-1])
+    holue               1.50        1.00 – 2.00     1.07        –      0.2      3
+    """
+    lines = []
+    if "machine" in result:
+        m = result["machine"]
+        lines.append(f"{m['processors']} processors, {m['architecture']} {m['vectors']}, {m['blas']}")
+    lines += [f"not measured: {name}, {why}" for name, why in result.get("skipped", {}).items()]
+    for title, rows in (("", result.get("comparison", [])), ("growth: ", result.get("growth", []))):
+        lines += _blocks(title, rows)
+    mapped = result.get("mapped") or {}
+    lines += _blocks("memory-mapped: ", mapped.get("rows", []))
+    if "skipped" in mapped:
+        lines.append(f"memory-mapped gallery not measured: {mapped['skipped']}")
+    if "latency" in result:
+        x = result["latency"]
+        lines += [
+            "",
+            f"identify, one probe, K = {x['subjects']}, d = {x['dim']}: p50 {x['p50_ms']:.2f} ms, p99 {x['p99_ms']:.2f} ms",
+        ]
+    return "\n".join(lines)
+
+
+def _blocks(title: str, rows: list[dict[str, Any]]) -> list[str]:
+    lines, last = [], None
+    for row in rows:
+        place = row["subjects"], row["dim"], row["probes"], row["threads"]
+        if place != last:
+            lines += ["", f"{title}K = {place[0]}, d = {place[1]}, {place[2]} probes, {place[3]} threads", _HEAD]
+            last = place
+        spread = f"{row['q1_ms']:.2f} – {row['q3_ms']:.2f}"
+        lines.append(
+            f"{row['system']:<14}{row['median_ms']:>11.2f}{spread:>19}{_number(row.get('ratio_to_sgemm'), 2):>9}"
+            f"{_number(row.get('ratio_to_faiss'), 2):>9}{_number(row.get('peak_mb'), 1):>9}{row['calls']:>7}"
+        )
+    return lines
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
