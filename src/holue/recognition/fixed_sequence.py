@@ -1,13 +1,17 @@
-"""Fixed sequence: thresholds tested from the strictest to looser ones, stopping at the first that fails.
+"""Fixed sequence: thresholds tested in a fixed order, from strict to loose, each only as long as the one before it passed.
 
 Learn-then-Test (Angelopoulos, Bates, Candès, Jordan, Lei 2021): to each threshold λ belongs the hypothesis "R(λ) > α" with a
 valid p-value. Walked in an order fixed beforehand and stopped at the first p > δ, the chance that any threshold passed
 on the way is bad is at most δ, with nothing paid for the number of thresholds: a bad one passes only if the *first* bad one
 does, and that has probability at most δ. It needs no monotone risk.
 
-Two things must not look at the development probes. The thresholds are therefore quantiles of *other* probes' quality (those
-that calibrated the recogniser). And the walk does not begin at the very strictest one, where too few decisions are left
-to refute anything, but where enough can be *expected*: a number that follows from α, δ and the size of the set alone.
+Where the set allows, the walk has three starts and δ is split among them (the fallback procedure, Wiens 2003): half for a
+strict threshold, a quarter for a middling one, a quarter for no filter at all. A walk that passes hands its part on to the next;
+one that fails loses it. So a system that needs no filter is certified at its full size, and one good only at the top, there.
+
+What is fixed beforehand must not look at the probes that certify. The thresholds are quantiles of *other* probes' quality
+(those that calibrated the recogniser). And the strict start is not the very strictest threshold, where too few decisions are
+left to refute anything, but one where enough can be *expected*: that follows from α, δ and the size of the set alone.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from holue.recognition.decisions import Decisions
 
 TOLERATED_AT_START = 3
 """Errors that the first threshold should survive, where a third of the units is enough for it."""
+
+STRICT, MIDDLE = 0.5, 0.4
+"""The part of δ for the strict start, and how far the middling one lies between it and no filter."""
 
 FAIR_SHARE = 1 / 3
 """The share of units that a quality score can be expected to sort out as the best ones."""
@@ -90,15 +97,18 @@ def walk(decisions: Decisions, levels: Float64Array, target: float, confidence: 
     test, delta = chosen_test(decisions), 1 - confidence
     needed = units_tolerating(test, 0, target, confidence)
     thresholds, kept = candidate_thresholds(levels)
-    first = first_threshold(test, kept, decisions.n_units, target, confidence)
+    weights = starting_weights(test, kept, decisions.n_units, target, confidence)
+    first = int(np.argmax(weights > 0)) if weights.any() else len(weights)
     tried, stricter = thresholds[first:], thresholds[: first + 1]
     least = min(SMALLEST_SHARE, kept[min(first, len(kept) - 1)])
     stricter = stricter[kept[: first + 1] >= least]
-    certified = None
-    for threshold in tried:
-        if test.p_value(*decisions.shares(threshold), target) > delta:
-            break
-        certified = float(threshold)
+    certified, level = None, 0.0
+    for threshold, weight in zip(tried, weights[first:]):
+        level += weight * delta
+        if level > 0 and test.p_value(*decisions.shares(threshold), target) <= level:
+            certified = float(threshold)
+        else:
+            level = 0.0
     return Walk(test, certified, tried, stricter, needed)
 
 
@@ -109,19 +119,31 @@ def candidate_thresholds(levels: Float64Array) -> tuple[Float64Array, Float64Arr
     return thresholds, 1 - below / len(levels)
 
 
-def first_threshold(test: type[RiskTest], kept: Float64Array, n_units: int, target: float, confidence: float) -> int:
-    """Where the walk begins: the strictest threshold that can be expected to keep enough units; len(kept) for none.
+def starting_weights(
+    test: type[RiskTest], kept: Float64Array, n_units: int, target: float, confidence: float
+) -> Float64Array:
+    """The part of δ that each threshold starts with; all 0 where the set is too small for any.
 
-    Enough is what survives three errors or, where a third of the units is too few for that, two, one, none; and, in the
-    end, whatever all the units can do.
+    The strict start keeps what survives three errors or, where a third of the units is too few for that, two, one, none. A
+    set that can hardly survive none puts all of δ there.
     """
-    spread = 2 * np.sqrt(n_units * kept * (1 - kept))
-    expected = n_units * kept - spread
+    weights = np.zeros(len(kept))
+    needed = units_tolerating(test, 0, target, confidence)
+    if needed > n_units:
+        return weights
+    # Two standard deviations more than needed, so that chance seldom leaves too few.
+    expected = n_units * kept - 2 * np.sqrt(n_units * kept * (1 - kept))
+    if needed > n_units * FAIR_SHARE:
+        weights[int(np.argmax(expected >= needed))] = 1
+        return weights
     for tolerated in range(TOLERATED_AT_START, -1, -1):
-        needed = units_tolerating(test, tolerated, target, confidence)
-        if needed <= n_units * FAIR_SHARE or (tolerated == 0 and needed <= n_units):
-            return int(np.argmax(expected >= needed))
-    return len(kept)
+        needed = units_tolerating(test, tolerated, target, 1 - STRICT * (1 - confidence))
+        if needed <= n_units * FAIR_SHARE or tolerated == 0:
+            break
+    strict = int(np.argmax(expected >= needed))
+    middle = int(np.argmax(kept >= kept[strict] + MIDDLE * (1 - kept[strict])))
+    np.add.at(weights, [strict, middle, len(kept) - 1], [STRICT, (1 - STRICT) / 2, (1 - STRICT) / 2])
+    return weights
 
 
 def units_tolerating(test: type[RiskTest], errors: int, target: float, confidence: float) -> int:
@@ -145,15 +167,15 @@ def scale_needed(decisions: Decisions, walked: Walk, target: float, confidence: 
 
     An estimate, at the most favourable of the thresholds where a larger set could begin.
     """
-    best = None
+    best, level = None, STRICT * (1 - confidence)
     for threshold in walked.stricter:
         decided, wrong = decisions.shares(threshold)
         low, high = 0.0, LARGEST_SCALE if best is None else best
-        if walked.test.scaled_p_value(decided, wrong, target, high) > 1 - confidence:
+        if walked.test.scaled_p_value(decided, wrong, target, high) > level:
             continue
         while high - low > 1e-3:
             middle = (low + high) / 2
-            passes = walked.test.scaled_p_value(decided, wrong, target, middle) <= 1 - confidence
+            passes = walked.test.scaled_p_value(decided, wrong, target, middle) <= level
             low, high = (low, middle) if passes else (middle, high)
         best = high
     return best
