@@ -31,16 +31,19 @@ def spell_out(args: Iterable[str], repeatable: set[str]) -> list[str]:
     """
     spelled: list[str] = []
     row: str | None = None
-    values = 0
+    is_empty = False
     for arg in args:
-        if arg in repeatable:
-            row, values = arg, 0
-            continue
-        if arg.startswith("-") or (values and Path(arg).exists()):
+        ends = arg.startswith("-") or (not is_empty and Path(arg).exists())
+        if row is not None and ends:
+            # An option without a value stays as it is: the parser complains better.
+            spelled += [row] if is_empty else []
             row = None
+        if arg in repeatable:
+            row, is_empty = arg, True
+            continue
         spelled += [arg] if row is None else [row, arg]
-        values += 1
-    return spelled
+        is_empty = False
+    return spelled + ([row] if row is not None and is_empty else [])
 
 
 def separated(values: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,19 +45,24 @@ class Drawing:
     caption: str
     figure: Figure
 
+    @cached_property
     def svg(self) -> str:
-        """The figure as an SVG element, to be put into a page."""
+        """The figure as an SVG file."""
         file = io.StringIO()
         with look(self.name):
             self.figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-        text = file.getvalue()
-        return text[text.index("<svg") :]
+        return file.getvalue()
+
+    @property
+    def svg_element(self) -> str:
+        """The figure as an element of a page: without the XML declaration."""
+        return self.svg[self.svg.index("<svg") :]
 
     def save(self, folder: Path) -> None:
         """Write ``name.png`` and ``name.svg``; the same figure gives the same bytes."""
         with look(self.name):
             self.figure.savefig(folder / f"{self.name}.png", dpi=150, metadata={"Software": None})
-            self.figure.savefig(folder / f"{self.name}.svg", metadata={"Date": None, "Creator": None})
+        (folder / f"{self.name}.svg").write_text(self.svg, "utf-8")
 
 
 @contextmanager

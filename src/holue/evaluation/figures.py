@@ -42,6 +42,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "holue": {"color": VERMILLION, "linewidth": 2.6},
     "holue-mc": {"color": PURPLE},
     "holue-closed": {"color": SKY},
+    "holue-plus": {"color": GREEN, "linewidth": 2.2},
     "random": {"color": GREY, "linestyle": (0, (1, 2)), "linewidth": 1.2},
     "oracle": {"color": BLACK, "linestyle": "-.", "linewidth": 1.2},
 }

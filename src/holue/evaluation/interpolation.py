@@ -1,8 +1,8 @@
 """Interpolation: a probe that slides from one subject to another (the paper's Figure 3).
 
 Halfway it could be either, and an uncertainty that reads the gallery is highest there. Sample quality does not see that: it has
-its own low, away from the middle, where part of the sample is covered. HolUE is taken in closed form (HolUE-closed), which needs no
-validation set.
+its own low, away from the middle, where part of the sample is covered. HolUE is taken in closed form (HolUE-closed), which needs
+no validation set.
 """
 
 from __future__ import annotations

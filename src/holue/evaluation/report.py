@@ -89,7 +89,7 @@ def report_page(results: Results, tables: list[Table], figures: list[Drawing], c
         results=results,
         document=results.document(),
         tables={table.name: table for table in tables},
-        figures={figure.name: (Markup(figure.svg()), figure.caption) for figure in figures},
+        figures={figure.name: (Markup(figure.svg_element), figure.caption) for figure in figures},
         uncertain=[] if judged is None else most_uncertain(results, first, judged),
         judged=judged,
         not_evaluated=grouped_reasons(results.skipped),

@@ -17,6 +17,7 @@ from holue.evaluation.methods import Method, Skipped
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.evaluation.settings import Settings
+from holue.evaluation.shared_samples import N_SAMPLES
 from holue.recognition.operating import OperatingPoint
 
 FORMAT, VERSION = "holue-evaluation", 1
@@ -149,7 +150,11 @@ class Results:
                 "notes": list(self.protocol.notes),
                 **{role: part.counts for role, part in self.protocol.parts.items()},
             },
-            "configuration": {**self.settings.document(), "methods": [method.key for method in self.methods]},
+            "configuration": {
+                **self.settings.document(),
+                "methods": [method.key for method in self.methods],
+                "monte_carlo_samples": N_SAMPLES,
+            },
             "skipped_methods": [
                 {"method": method.key, "name": method.name, "reason": method.reason} for method in self.skipped
             ],

@@ -11,55 +11,31 @@ from the evaluation part's labels, as the paper's tables did; it is an oracle, a
 from __future__ import annotations
 
 import os
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from holue.errors import CalibrationDataError
 from holue.evaluation.bootstrap import SubjectBootstrap
-from holue.evaluation.columns import BoolArray, FloatArray
-from holue.evaluation.estimates import Estimate, bootstrap_calibration_error
-from holue.evaluation.intervals import Bootstrapped, bootstrap_metric, bootstrap_prr, paired_difference
+from holue.evaluation.columns import FloatArray
 from holue.evaluation.methods import ALL, Method, Skipped, choose_methods
-from holue.evaluation.outcomes import Outcomes
+from holue.evaluation.point_study import PointStudy
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.evaluation.rejection import prediction_rejection, rejection_grid
-from holue.evaluation.results import CURVE_METRICS, MethodResult, PointResult, Results
+from holue.evaluation.results import Results
 from holue.evaluation.settings import Settings, ThresholdFrom, as_targets
+from holue.evaluation.shared_samples import sampled_terms
 from holue.evaluation.undefined import UndefinedMetricWarning
 from holue.evidence.evidence import Evidence
 from holue.evidence.scan import scan
 from holue.recognition.operating import OperatingPoint, threshold_at_fpir
-from holue.recognition.quality.holistic import HolisticMLPQuality
-from holue.recognition.quality.holistic_sum import HolisticSumQuality
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
-from holue.recognition.quality.score import QualityScore
 from holue.recognition.reading import Reading
-from holue.recognition.standardizer import Standardizer
-from holue.recognition.truth import correct_answers, truth_rows
 
 TOP_K = 5
-CURVE_POINTS = 101
-RATES = ("fpir", "fnir", "dir", "precision", "f1")
-
-
-class Flags(TypedDict):
-    """What every metric takes: the columns of :class:`Outcomes`."""
-
-    mated: BoolArray
-    accepted: BoolArray
-    correct_subject: BoolArray
-
-
-class Grid(TypedDict):
-    """What every rejection curve takes."""
-
-    max_rejection: float
-    points: int | None
 
 
 class Progress(Protocol):
@@ -110,8 +86,7 @@ def evaluate(
         as_targets(fpir), threshold_from, n_resamples, level, seed, max_rejection, points, temperature, unknown_prior
     )
     chosen, skipped = choose_methods(methods, protocol)
-    fitting = any(method.needs_fit for method in chosen)
-    steps = _Steps(progress, 2 + fitting + len(settings.fpir) * (len(chosen) + 1))
+    steps = _Steps(progress, 2 + _is_fitting(chosen) + _is_sampling(chosen) + len(settings.fpir) * (len(chosen) + 1))
     with warnings.catch_warnings():
         # A number without a value carries its reason in the results instead.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -132,16 +107,30 @@ def _study(
     steps("scan of the evaluation part")
     readings = _readings(evaluation, [point for _, point in operating], settings.temperature, threads)
     dev_readings: list[Reading] | list[None] = [None] * len(operating)
-    if any(method.needs_fit for method in methods):
+    if _is_fitting(methods):
         steps("scan of the development part")
         dev_readings = _readings(development, [point for point, _ in operating], settings.temperature, threads)
+    sampled: dict[Reading, FloatArray] = {}
+    if _is_sampling(methods):
+        steps("samples around the probes, for HolUE-MC")
+        sampled = _sampled(readings, settings, threads) | _sampled([r for r in dev_readings if r], settings, threads)
     resamples = SubjectBootstrap.draw(evaluation.probe_subjects, n_resamples=settings.n_resamples, rng=settings.seed)
-    results = []
-    for target, (dev_point, point), reading, dev_reading in zip(settings.fpir, operating, readings, dev_readings):
-        study = _PointStudy(protocol, settings, resamples, reading, dev_reading)
+    studies = [
+        PointStudy(protocol, settings, resamples, reading, dev_reading, sampled)
+        for reading, dev_reading in zip(readings, dev_readings)
+    ]
+
+    def score(study: PointStudy, target: float) -> None:
         for method in methods:
             steps(f"{method.name} at FPIR {target:g}")
             study.score(method)
+
+    # Training a head is one thread's work, so the operating points go side by side; the limit is set here because the
+    # contexts inside would restore each other's.
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        list(pool.map(score, studies, settings.fpir))
+    results = []
+    for study, target, (dev_point, point) in zip(studies, settings.fpir, operating):
         steps(f"intervals at FPIR {target:g}")
         results.append(study.result(target, dev_point, point))
     steps.finish()
@@ -194,6 +183,24 @@ def _readings(
     ]
 
 
+def _sampled(readings: list[Reading], settings: Settings, threads: int | None) -> dict[Reading, FloatArray]:
+    if not readings:
+        return {}
+    points, first = [reading.point for reading in readings], readings[0]
+    terms = sampled_terms(
+        first.probes, first.gallery, points, temperature=settings.temperature, seed=settings.seed, threads=threads
+    )
+    return dict(zip(readings, terms))
+
+
+def _is_fitting(methods: Iterable[Method]) -> bool:
+    return any(method.needs_fit for method in methods)
+
+
+def _is_sampling(methods: Iterable[Method]) -> bool:
+    return any(method.score is MonteCarloQuality for method in methods)
+
+
 def _columns(evidence: Evidence, columns: slice) -> Evidence:
     return Evidence(
         evidence.top_scores,
@@ -205,173 +212,18 @@ def _columns(evidence: Evidence, columns: slice) -> Evidence:
     )
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """A method's quality of the evaluation probes, or the reason why it has none."""
-
-    quality: FloatArray | None
-    reason: str | None = None
-
-
-class _PointStudy:
-    """One operating point on its way to a :class:`PointResult`."""
-
-    def __init__(
-        self,
-        protocol: IdentificationProtocol,
-        settings: Settings,
-        resamples: SubjectBootstrap,
-        reading: Reading,
-        dev_reading: Reading | None,
-    ) -> None:
-        self.protocol, self.settings, self.resamples = protocol, settings, resamples
-        self.reading, self.dev_reading = reading, dev_reading
-        part = protocol.evaluation
-        truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
-        named_right = reading.evidence.top_index[:, 0] == truth
-        self.outcomes = Outcomes(part.mated, reading.accepted, named_right, part.probe_subjects)
-        self.scored: dict[Method, _Scored] = {}
-        self.renormalised: dict[Method, FloatArray] = {}
-
-    def score(self, method: Method) -> None:
-        """Fit the method on the development part where it learns, and rate the evaluation probes."""
-        if method.score is None:
-            assert method.column is not None
-            self.scored[method] = _Scored(self.protocol.evaluation.qualities[method.column])
-            return
-        score = method.score()
-        try:
-            if method.needs_fit:
-                self._fit(score)
-            self.scored[method] = _Scored(score(self.reading))
-        except CalibrationDataError as error:
-            self.scored[method] = _Scored(None, f"it cannot be fitted: {error}")
-            return
-        # Monte Carlo is a sum too, but not one of the paper's table, and its terms cost scans.
-        if isinstance(score, HolisticSumQuality) and not isinstance(score, MonteCarloQuality):
-            self.renormalised[method] = normalised_on(score, self.reading)
-
-    def _fit(self, score: QualityScore) -> None:
-        assert self.dev_reading is not None
-        part = self.protocol.development
-        truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
-        # The seed is the generator's own, as OpenSetRecognizer(random_state=seed) has it: both give the same head.
-        rng = np.random.default_rng(self.settings.seed)
-        score.fit(self.dev_reading, correct_answers(self.dev_reading, truth), rng)
-
-    def result(self, target: float, dev_point: OperatingPoint, point: OperatingPoint) -> PointResult:
-        """All numbers, with their intervals."""
-        columns = {method: one.quality for method, one in self.scored.items() if one.quality is not None}
-        tested = [(method, quality) for method, quality in self.renormalised.items()]
-        ratios = _in_threads(self._bootstrap_prr, [*columns.values(), *(quality for _, quality in tested)])
-        prr = dict(zip(columns, ratios))
-        estimates = {method: self._prr_estimate(ratio, columns[method]) for method, ratio in prr.items()}
-        best = max(
-            (method for method in prr if estimates[method].value is not None),
-            key=lambda method: estimates[method].value or 0.0,
-            default=None,
-        )
-        test = {m: self._prr_estimate(ratio, q) for (m, q), ratio in zip(tested, ratios[len(columns) :])}
-        return PointResult(
-            target_fpir=target,
-            development=dev_point,
-            point=point,
-            outcomes=self.outcomes,
-            p_unknown=np.exp(self.reading.posterior.log_p_unknown),
-            candidate_probabilities=np.exp(self.reading.posterior.log_p_top),
-            recognition=self._recognition(),
-            methods=tuple(
-                MethodResult(
-                    method,
-                    one.quality,
-                    estimates.get(method) or Estimate.undefined(one.reason or ""),
-                    self._calibration(method, one.quality),
-                    self._behind(prr, best, method),
-                )
-                for method, one in self.scored.items()
-            ),
-            best=None if best is None else best.key,
-            normalisation={method.key: {"val": estimates[method], "test": number} for method, number in test.items()},
-            fractions=rejection_grid(len(self.outcomes), self.settings.max_rejection, CURVE_POINTS)[0],
-            curves={metric: self._curves(metric, columns) for metric in CURVE_METRICS},
-        )
-
-    @property
-    def _flags(self) -> Flags:
-        outcomes = self.outcomes
-        return Flags(mated=outcomes.mated, accepted=outcomes.accepted, correct_subject=outcomes.correct_subject)
-
-    @property
-    def _grid(self) -> Grid:
-        return Grid(max_rejection=self.settings.max_rejection, points=self.settings.points)
-
-    def _bootstrap_prr(self, quality: FloatArray) -> Bootstrapped:
-        return bootstrap_prr(quality, **self._flags, resamples=self.resamples, **self._grid)
-
-    def _prr_estimate(self, ratio: Bootstrapped, quality: FloatArray) -> Estimate:
-        reason = None
-        if np.isnan(ratio.estimate):
-            reason = prediction_rejection(quality, **self._flags, **self._grid).reason
-        return Estimate.of(ratio, self.settings.level, reason)
-
-    def _recognition(self) -> dict[str, Estimate]:
-        level, flags = self.settings.level, self._flags
-        rates = {name: bootstrap_metric(name, **flags, resamples=self.resamples) for name in RATES}
-        # With everyone accepted, DIR is the share of mated probes whose best candidate is right.
-        everyone: Flags = {**flags, "accepted": np.ones_like(flags["accepted"])}
-        rates["rank_1"] = bootstrap_metric("dir", **everyone, resamples=self.resamples)
-        return {name: Estimate.of(rate, level) for name, rate in rates.items()}
-
-    def _calibration(self, method: Method, quality: FloatArray | None) -> Estimate | None:
-        if not method.is_probability:
-            return None
-        if quality is None:
-            return Estimate.undefined("the method has no values")
-        # A sum of exponentials may exceed 1 by rounding.
-        probability = np.clip(quality, 0.0, 1.0)
-        error = bootstrap_calibration_error(probability, correct=self.outcomes.correct, resamples=self.resamples)
-        return Estimate.of(error, self.settings.level)
-
-    def _behind(self, prr: dict[Method, Bootstrapped], best: Method | None, method: Method) -> Estimate | None:
-        if best is None or method is best or method not in prr:
-            return None
-        return Estimate.of(paired_difference(prr[best], prr[method]), self.settings.level)
-
-    def _curves(self, metric: str, columns: dict[Method, FloatArray]) -> dict[str, FloatArray]:
-        grid = Grid(max_rejection=self.settings.max_rejection, points=CURVE_POINTS)
-        each = {m.key: prediction_rejection(q, **self._flags, metric=metric, **grid) for m, q in columns.items()}
-        any_of = next(iter(each.values()), None)
-        references = {} if any_of is None else {"random": any_of.random.values, "oracle": any_of.oracle.values}
-        return {**{key: curves.curve.values for key, curves in each.items()}, **references}
-
-
-def normalised_on(score: HolisticSumQuality, reading: Reading) -> FloatArray:
-    """The quality of a fitted score with its terms standardised by these very probes (paper, Table 2, "test").
-
-    The head stays the one trained on the development part; only the mean and spread are those of the probes judged.
-    """
-    terms = score.terms(reading)
-    own = Standardizer()
-    own.fit(terms)
-    return score.head(own(terms)) if isinstance(score, HolisticMLPQuality) else np.asarray(own(terms).sum(axis=1))
-
-
-def _in_threads(work: Callable[[FloatArray], Bootstrapped], columns: list[FloatArray]) -> list[Bootstrapped]:
-    # The compiled loop holds no lock, and every column is its own.
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(work, columns))
-
-
 class _Steps:
-    """Counts steps for a progress bar: call it as a step begins."""
+    """Counts steps for a progress bar, from several threads: call it as a step begins."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self.progress, self.total, self.begun = progress, total, 0
+        self.lock = threading.Lock()
 
     def __call__(self, note: str) -> None:
-        if self.progress is not None:
-            self.progress(self.begun, self.total, note)
-        self.begun += 1
+        with self.lock:
+            if self.progress is not None:
+                self.progress(self.begun, self.total, note)
+            self.begun += 1
 
     def finish(self) -> None:
         if self.progress is not None:

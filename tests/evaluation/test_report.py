@@ -1,0 +1,206 @@
+"""A report is whole or absent, says the same in every format, and asks nothing of the network."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from holue.bench.evaluation import simulated_protocol
+from holue.errors import InvalidFileError
+from holue.evaluation import report as module
+from holue.evaluation.estimates import Estimate
+from holue.evaluation.metrics import fnir, fpir
+from holue.evaluation.rejection import prediction_rejection_ratio
+from holue.evaluation.report import check_destination, most_uncertain, write_report
+from holue.evaluation.results import Results
+from holue.evaluation.study import evaluate
+from holue.evaluation.tables import all_tables, prr_table, recognition_table
+
+METHODS = ["scf", "acceptance", "galue", "holue-sum", "holue-closed"]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    people = {"n_subjects": 40, "n_strangers": 40}
+    protocol = simulated_protocol(development=people, evaluation=people, dim=32, concentration=30.0, look_alike_pairs=6)
+    return evaluate(protocol, fpir=(0.05, 0.2), methods=METHODS, n_resamples=40)
+
+
+@pytest.fixture(scope="module")
+def folder(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report(results, tmp_path_factory.mktemp("report") / "out", command="holue evaluate faces")
+
+
+def oracle(results: Results) -> Results:
+    return replace(results, settings=replace(results.settings, threshold_from="eval"))
+
+
+def test_every_file_is_there(folder: Path) -> None:
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert {"results.json", "outcomes.parquet", "report.html"} <= files
+    for table in ("table1_prr", "table2_normalisation", "recognition", "calibration", "differences"):
+        assert {f"tables/{table}.{suffix}" for suffix in ("md", "csv", "tex")} <= files
+    for figure in ("rejection_curves_fpir_0.05", "rejection_curves_fpir_0.2", "score_histograms", "det_curve"):
+        assert {f"figures/{figure}.{suffix}" for suffix in ("png", "svg")} <= files
+    assert "figures/reliability_fpir_0.05.png" in files
+    assert [path.name for path in folder.parent.iterdir()] == ["out"], "nothing is left beside the report"
+
+
+def test_metrics_recomputed_from_the_outcomes_are_those_of_the_document(results: Results, folder: Path) -> None:
+    document = json.loads((folder / "results.json").read_text("utf-8"))
+    rows = pq.read_table(folder / "outcomes.parquet").to_pydict()
+    at = np.array(rows["target_fpir"])
+    for point in document["operating_points"]:
+        here = at == point["target_fpir"]
+        mated, score = np.array(rows["mated"])[here], np.array(rows["score"])[here]
+        accepted = score >= point["evaluation"]["threshold"]
+        right = np.array(rows["candidate_1"])[here] == np.array(rows["subject_id"])[here]
+        assert point["recognition"]["fpir"]["value"] == pytest.approx(fpir(mated, accepted))
+        assert point["recognition"]["fnir"]["value"] == pytest.approx(fnir(mated, accepted, right))
+        named = [answer is not None for answer in np.array(rows["answer"], dtype=object)[here]]
+        np.testing.assert_array_equal(named, accepted)
+        for key, method in point["methods"].items():
+            quality = np.array(rows[f"quality_{key}"])[here]
+            ratio = prediction_rejection_ratio(quality, mated=mated, accepted=accepted, correct_subject=right)
+            assert method["prr_f1"]["value"] == pytest.approx(ratio, abs=1e-9)
+
+
+def test_the_same_results_give_the_same_bytes(results: Results, folder: Path, tmp_path: Path) -> None:
+    again = write_report(results, tmp_path / "again", command="holue evaluate faces")
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (again / path.relative_to(folder)).read_bytes(), path.name
+
+
+def test_the_page_is_whole_and_asks_nothing_of_the_network(folder: Path, results: Results) -> None:
+    page = (folder / "report.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    links = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(https?:|//)""", page)
+    assert not links
+    assert "<script" not in page
+    assert page.count("<svg") == 6
+    assert results.answer in page.replace("&#39;", "'")
+    assert "holue evaluate faces" in page
+    assert _unclosed(page) == []
+
+
+def test_the_most_uncertain_probes_are_listed_with_their_candidates(results: Results) -> None:
+    point = results.points[0]
+    galue = point.of("galue")
+    probes = most_uncertain(results, point, galue)
+    assert galue.quality is not None
+    assert [probe.quality for probe in probes] == sorted(galue.quality)[:20]
+    assert all(len(probe.candidates) == 3 for probe in probes)
+    assert {probe.answer for probe in probes if probe.outcome == "false rejection"} <= {"nobody enrolled"}
+
+
+def test_an_oracle_threshold_is_named_in_every_output(results: Results, tmp_path: Path) -> None:
+    folder = write_report(replace(oracle(results), points=results.points[:1]), tmp_path / "oracle")
+    for path in [folder / "results.json", folder / "report.html", *folder.glob("tables/*")]:
+        assert "ORACLE" in path.read_text("utf-8"), path.name
+    assert set(pq.read_table(folder / "outcomes.parquet")["threshold_from"].to_pylist()) == {"eval"}
+
+
+def test_the_best_is_bold_and_the_second_underlined(results: Results) -> None:
+    table = prr_table(results)
+    for column, point in enumerate(results.points):
+        best, second = point.ranked[:2]
+        marked = {cells[column].place: name for name, cells in table.rows}
+        assert marked[1] == best.method.name
+        assert marked[2] == second.method.name
+    assert f"| {point.ranked[0].method.name} |" in table.markdown()
+    assert "**" in table.markdown().split("\n", 2)[2]
+    assert "<u>" in table.markdown()
+    assert r"\textbf{" in table.tex()
+    assert r"\underline{" in table.tex()
+
+
+def test_csv_holds_the_full_numbers(results: Results) -> None:
+    rows = list(csv.DictReader(io.StringIO(prr_table(results).csv())))
+    for row, method in zip(rows, results.methods):
+        number = results.points[0].of(method.key).prr
+        assert row["Method"] == method.name
+        assert float(row["FPIR 0.05"]) == number.value
+        assert float(row["FPIR 0.05 low"]) == number.low
+    assert "±" not in recognition_table(results).tex()
+
+
+def test_numbers_that_print_alike_share_their_place(results: Results) -> None:
+    point = results.points[0]
+    tied = tuple(replace(result, prr=Estimate(0.5, 0.4, 0.6)) for result in point.methods)
+    table = prr_table(replace(results, points=(replace(point, methods=tied),)))
+    assert {cells[0].place for _, cells in table.rows} == {1}
+
+
+def test_a_number_without_a_value_is_a_dash_with_its_reason(results: Results) -> None:
+    point = results.points[0]
+    broken = tuple(replace(result, prr=Estimate.undefined("there are no errors")) for result in point.methods)
+    without = replace(results, points=(replace(point, methods=broken, best=None),))
+    text = prr_table(without).markdown()
+    assert "–" in text
+    assert "has no value: there are no errors." in text
+    assert all("nan" not in table.csv().lower() for table in all_tables(without))
+
+
+def test_an_earlier_report_is_replaced_and_anything_else_refused(
+    results: Results, folder: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "out"
+    write_report(results, target)
+    (target / "left-over.txt").write_text("of the earlier report")
+    write_report(results, target)
+    assert not (target / "left-over.txt").exists()
+    precious = tmp_path / "photos"
+    precious.mkdir()
+    (precious / "ann.jpg").write_text("dear")
+    with pytest.raises(InvalidFileError, match="photos: exists and is no report"):
+        check_destination(precious)
+    with pytest.raises(InvalidFileError, match="no such folder"):
+        check_destination(tmp_path / "a" / "b")
+    with pytest.raises(InvalidFileError, match="is a file"):
+        check_destination(precious / "ann.jpg")
+    assert (precious / "ann.jpg").read_text() == "dear"
+
+
+def test_a_failure_leaves_the_earlier_report_untouched(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "all_figures", lambda results: [])
+    target = write_report(results, tmp_path / "out")
+    before = (target / "report.html").read_bytes()
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(module, "write_outcomes", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_report(results, target)
+    assert (target / "report.html").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def _unclosed(page: str) -> list[str]:
+    void = {"meta", "br", "path", "use", "rect"}
+    open_tags: list[str] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            if tag not in void:
+                open_tags.append(tag)
+
+        def handle_startendtag(self, tag: str, attrs: object) -> None:
+            pass
+
+        def handle_endtag(self, tag: str) -> None:
+            if tag not in void:
+                assert open_tags.pop() == tag
+
+    Reader().feed(page)
+    return open_tags
