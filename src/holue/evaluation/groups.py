@@ -164,9 +164,9 @@ def group_rates(
         raise InvalidInputError(
             "outcomes must name the subject of every probe: intervals resample subjects, not probes"
         )
-    labels = as_subjects(group, len(outcomes), field="group")
+    labels = as_subjects(group, field="group")
     undecided = np.zeros(len(outcomes), dtype=bool) if filtered is None else flags("filtered", filtered)
-    same_length(mated=outcomes.mated, filtered=undecided)
+    same_length(group=labels, mated=outcomes.mated, filtered=undecided)
     resamples = SubjectBootstrap.draw(outcomes.subject, n_resamples=n_resamples, rng=rng)
     names, code = np.unique(labels, return_inverse=True)
     masks = [*(code == i for i in range(len(names))), np.ones(len(outcomes), dtype=bool)]
