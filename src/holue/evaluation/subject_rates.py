@@ -33,17 +33,23 @@ class SubjectRates:
 
     observed: FloatArray
     resampled: FloatArray
+    n_probes: NDArray[np.int64]
     n_subjects: NDArray[np.int64]
 
     @classmethod
     def of(
-        cls, counted: BoolArray, hit: BoolArray, masks: list[BoolArray], resamples: SubjectBootstrap
+        cls,
+        counted: BoolArray,
+        hit: BoolArray,
+        masks: list[BoolArray],
+        resamples: SubjectBootstrap,
+        weight: FloatArray | None = None,
     ) -> SubjectRates:
-        """``hit / counted`` in each of the groups ``masks``."""
-        n = resamples.n_subjects
+        """``hit / counted`` in each of the groups ``masks``, each probe counted by its ``weight`` (1 where not given)."""
+        n, weight = resamples.n_subjects, np.ones(len(counted)) if weight is None else weight
         per_subject = np.stack(
             [
-                np.bincount(resamples.cluster, column & mask, minlength=n)
+                np.bincount(resamples.cluster, (column & mask) * weight, minlength=n)
                 for column in (hit & counted, counted)
                 for mask in masks
             ],
@@ -57,17 +63,18 @@ class SubjectRates:
         return cls(
             per_subject.sum(axis=0).reshape(shape),
             sums.reshape(-1, *shape),
+            np.array([np.sum(counted & mask) for mask in masks], dtype=np.int64),
             (per_subject[:, len(masks) :] > 0).sum(axis=0),
         )
 
     def rate(self, i: int, smallest: int, level: float) -> SubjectRate:
         """The rate of group i; small where it rests on fewer than ``smallest`` subjects."""
         hits, n = self.observed[:, i]
-        people = int(self.n_subjects[i])
+        people, probes = int(self.n_subjects[i]), int(self.n_probes[i])
         if n == 0:
             return SubjectRate(None, None, None, 0, 0, True, "is undefined: no such probe was decided")
         if people == 1:
-            return SubjectRate(float(hits / n), None, None, int(n), 1, True, "rests on one subject: no interval")
+            return SubjectRate(float(hits / n), None, None, probes, 1, True, "rests on one subject: no interval")
         low: float | None
         high: float | None
         if hits in (0, n):
@@ -77,7 +84,7 @@ class SubjectRates:
         else:
             low, high = percentiles(self.replicates(i), level)
         note = f"rests on {people} subjects" if people < smallest else None
-        return SubjectRate(float(hits / n), low, high, int(n), people, people < smallest, note)
+        return SubjectRate(float(hits / n), low, high, probes, people, people < smallest, note)
 
     def replicates(self, i: int) -> FloatArray:
         """The rate of group i on each resample, NaN where it has no value."""

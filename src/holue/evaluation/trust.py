@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from holue.errors import CalibrationDataError, InvalidInputError
 from holue.evaluation.bootstrap import SubjectBootstrap
+from holue.evaluation.columns import FloatArray
 from holue.evaluation.groups import GroupTable, Guarantee, group_rates
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
@@ -41,7 +42,10 @@ class TrustReport:
     refusal: str | None  # why the target could not be certified
     more_probes: int | None  # how many more development probes would do, where it could not
     filtered_share: SubjectRate
-    achieved_risk: SubjectRate
+    achieved_risk: (
+        SubjectRate  # weighted as the guarantee is: each subject's probes together count as one, or each probe
+    )
+    achieved_risk_by_probe: SubjectRate
     unfiltered_risk: SubjectRate
     groups: GroupTable | None = None
 
@@ -61,6 +65,7 @@ class TrustReport:
             "evaluation": {
                 "filtered_share": asdict(self.filtered_share),
                 "achieved_risk": asdict(self.achieved_risk),
+                "achieved_risk_by_probe": asdict(self.achieved_risk_by_probe),
                 "unfiltered_risk": asdict(self.unfiltered_risk),
             },
             "groups": None if self.groups is None else self.groups.to_dict(),
@@ -72,8 +77,10 @@ class TrustReport:
         if self.certificate is not None:
             lines += [
                 f"  filtered {_percent(self.filtered_share)}",
-                f"  {self.risk} among automatic decisions {_percent(self.achieved_risk)}",
+                f"  {self.risk} among automatic decisions {_percent(self.achieved_risk)}, by {self.certificate.unit}",
             ]
+            if self.certificate.unit == "subject":
+                lines.append(f"  the same by probe {_percent(self.achieved_risk_by_probe)}")
         lines.append(f"  {self.risk} if nothing were filtered {_percent(self.unfiltered_risk)}")
         return "\n".join(lines if self.groups is None else [*lines, "", str(self.groups)])
 
@@ -130,6 +137,7 @@ def trust_report(
     outcomes, filtered = _answers(recognizer, evaluation)
     resamples = SubjectBootstrap.draw(evaluation.probe_subjects, rng=rng)
     counted, wrong = risk_columns(risk, outcomes.mated, outcomes.accepted, outcomes.correct_subject)
+    weight = _weights(counted, resamples) if unit == "subject" else np.ones(len(counted))
     return TrustReport(
         name=protocol.name,
         method=recognizer.method,
@@ -140,8 +148,9 @@ def trust_report(
         refusal=refusal,
         more_probes=more_probes,
         filtered_share=_rate(np.ones_like(filtered), filtered, resamples, smallest),
-        achieved_risk=_rate(counted & ~filtered, wrong, resamples, smallest),
-        unfiltered_risk=_rate(counted, wrong, resamples, smallest),
+        achieved_risk=_rate(counted & ~filtered, wrong, resamples, smallest, weight),
+        achieved_risk_by_probe=_rate(counted & ~filtered, wrong, resamples, smallest),
+        unfiltered_risk=_rate(counted, wrong, resamples, smallest, weight),
         groups=None
         if not by_group or evaluation.groups is None
         else group_rates(
@@ -189,8 +198,16 @@ def _answers(recognizer: OpenSetRecognizer, part: ProtocolPart) -> tuple[Outcome
     return Outcomes(part.mated, accepted, right, subject=part.probe_subjects), answers.filtered
 
 
-def _rate(counted: Mask, hit: Mask, resamples: SubjectBootstrap, smallest: int) -> SubjectRate:
-    return SubjectRates.of(counted, hit, [np.ones_like(hit)], resamples).rate(0, smallest, 0.95)
+def _weights(counted: Mask, resamples: SubjectBootstrap) -> FloatArray:
+    """One over the number of a subject's counted probes."""
+    size = np.bincount(resamples.cluster, counted)
+    return np.asarray(1 / np.maximum(size, 1)[resamples.cluster])
+
+
+def _rate(
+    counted: Mask, hit: Mask, resamples: SubjectBootstrap, smallest: int, weight: FloatArray | None = None
+) -> SubjectRate:
+    return SubjectRates.of(counted, hit, [np.ones_like(hit)], resamples, weight).rate(0, smallest, 0.95)
 
 
 def _percent(rate: SubjectRate) -> str:

@@ -74,10 +74,15 @@ class RiskCertificate:
             claim = f"in expectation, at most {self.target_level:g} of all counted probes are decided automatically and wrongly"
         else:
             claim = f"with confidence {self.confidence_level:g}, at most {self.target_level:g}"
-        where = f"quality below {self.filter_below:.6g}" if np.isfinite(self.filter_below) else "nothing"
+        where = f"quality below {_number(self.filter_below)}" if np.isfinite(self.filter_below) else "nothing"
         return (
             f"risk {self.risk!r} ({RISKS[self.risk]}): {claim}\n"
             f"  filter {where}: {self.filtered_share:.1%} of the development probes\n"
             f"  by {self.unit}, {self.test}: {self.n_wrong} wrong of {self.n_decided} automatic decisions "
             f"({self.n_units} {self.unit}s, gallery of {self.n_gallery})"
         )
+
+
+def _number(quality: float) -> str:
+    # Probabilities crowd just under 1, where rounding would hide the threshold.
+    return f"1 − {1 - quality:.3g}" if 0.999 < quality < 1 else f"{quality:.6g}"

@@ -28,6 +28,7 @@ from holue.recognition.certificate import RiskCertificate
 from holue.recognition.conformal import ConformalScores
 from holue.recognition.fingerprint import Fingerprints, fingerprints
 from holue.recognition.identifications import ACCEPTED, FILTERED, REJECTED, Identifications
+from holue.recognition.leave_one_out import leave_one_out_calibration
 from holue.recognition.operating import Hold, OperatingPoint
 from holue.recognition.posterior import log_posterior
 from holue.recognition.quality import SCORES, QualityScore
@@ -176,6 +177,13 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self.quality_levels_ = quality_levels(score, reading)
         self.calibration_fingerprints_ = fingerprints(probes)
         self.conformal_scores_ = ConformalScores.of(reading, truth, person)
+        return self
+
+    def calibrate_leave_one_out(
+        self, X: object, y: object, concentration: object = None, *, media: object = None
+    ) -> Self:
+        """Calibrate without other data: on the samples :meth:`fit` got, each compared with the gallery without it."""
+        leave_one_out_calibration(self, X, y, concentration, media=media)
         return self
 
     def calibrate_sets(
