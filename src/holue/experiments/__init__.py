@@ -1,0 +1,1 @@
+"""Experiments: the paper's tables on real faces, voices and animals, each one command."""

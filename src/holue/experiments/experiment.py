@@ -1,0 +1,211 @@
+"""Experiment: the same comparison on several random splits of one data set, and the document that sums it up."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holue.embedding.progress import Progress
+from holue.embedding.train import TrainingSettings
+from holue.errors import InvalidParameterError
+from holue.evaluation.bootstrap import SubjectBootstrap
+from holue.evaluation.columns import FloatArray
+from holue.evaluation.estimates import bootstrap_calibration_error
+from holue.evaluation.intervals import Bootstrapped, bootstrap_metric, bootstrap_prr
+from holue.evaluation.protocol import IdentificationProtocol
+from holue.evaluation.results import CURVE_METRICS, PointResult, Results, plain
+from holue.evaluation.study import evaluate
+from holue.experiments.levels import level_documents
+from holue.experiments.seed_mean import SeedMean, joint_resamples
+
+FORMAT, VERSION = "holue-experiment", 1
+REFERENCE = "holue"
+"""The method that differences are taken to: the paper's, HolUE-MLP."""
+LEVEL = 0.95
+RATES = ("fpir", "fnir", "dir", "precision", "f1")
+MAIN, NORM_ONLY = "", "concentration from the norm"
+"""The variant that an experiment is about, and the one for users without any trained head."""
+Protocols = Callable[[int], Mapping[str, IdentificationProtocol]]
+"""A seed → its protocols by variant; the first is the one the experiment is about."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large an experiment is, and where it keeps what it has done.
+
+    ``quick`` takes a part of the data and few training epochs: to see that all works, not for its numbers.
+    """
+
+    quick: bool = False
+    cache_dir: Path | None = None
+    progress: Progress | None = None
+
+    def training(self, seed: int) -> TrainingSettings:
+        """How heads are trained."""
+        return TrainingSettings(seed=seed, epochs=3 if self.quick else TrainingSettings.epochs)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A data set with its protocols: ``load`` reads and embeds it, and gives what deals it out for a seed."""
+
+    name: str
+    title: str
+    load: Callable[[Size], Protocols]
+
+
+def run_experiment(
+    experiment: Experiment,
+    *,
+    seeds: int = 5,
+    fpir: Sequence[float] = (0.05, 0.1, 0.2),
+    n_resamples: int = 1000,
+    size: Size | None = None,
+) -> dict[str, Any]:
+    """Evaluate every method on every seed and variant; the document of ``results.json``.
+
+    Numbers are means over seeds; intervals come from one bootstrap over subjects that all seeds share.
+    """
+    if isinstance(seeds, bool) or seeds < 1:
+        raise InvalidParameterError(f"seeds must be a whole number of at least 1, got {seeds!r}")
+    size = size or Size()
+    started = time.perf_counter()
+    protocols = experiment.load(size)
+    loaded = time.perf_counter()
+    runs: dict[str, list[Results]] = {}
+    for seed in range(seeds):
+        for variant, protocol in protocols(seed).items():
+            # Intervals are drawn jointly below; those of a single seed are not reported.
+            runs.setdefault(variant, []).append(evaluate(protocol, fpir=list(fpir), n_resamples=2, seed=seed))
+        if size.progress is not None:
+            size.progress(seed + 1, seeds, f"seed {seed}")
+    variants = [_variant(name, some, n_resamples) for name, some in runs.items()]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": experiment.name,
+        "title": experiment.title,
+        "quick": size.quick,
+        "seeds": seeds,
+        "fpir": list(fpir),
+        "n_resamples": n_resamples,
+        "level": LEVEL,
+        "seconds": {"load": loaded - started, "total": time.perf_counter() - started},
+        "variants": variants,
+        "versions": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in ("holue", "numpy", "scipy", "numba")},
+        },
+    }
+
+
+def _variant(name: str, runs: Sequence[Results], n_resamples: int) -> dict[str, Any]:
+    protocol = runs[0].protocol
+    resamples = joint_resamples(
+        [run.protocol.evaluation.probe_subjects for run in runs], n_resamples=n_resamples, rng=np.random.default_rng(0)
+    )
+    return {
+        "variant": name,
+        "protocol": {
+            "name": protocol.name,
+            "notes": list(protocol.notes),
+            **{role: part.counts for role, part in protocol.parts.items()},
+        },
+        "methods": {method.key: method.name for method in runs[0].methods},
+        "skipped_methods": {method.key: method.reason for method in runs[0].skipped},
+        "operating_points": [_point(runs, resamples, place) for place in range(len(runs[0].points))],
+    }
+
+
+def _point(runs: Sequence[Results], resamples: Sequence[SubjectBootstrap], place: int) -> dict[str, Any]:
+    points = [run.points[place] for run in runs]
+    keys = [result.method.key for result in points[0].methods]
+    with ThreadPoolExecutor() as pool:
+        prr = dict(zip(keys, pool.map(lambda key: _prr(key, points, resamples), keys)))
+    reference = prr.get(REFERENCE)
+    probabilities = [result.method.key for result in points[0].methods if result.method.is_probability]
+    return {
+        "target_fpir": points[0].target_fpir,
+        "thresholds": [point.point.threshold for point in points],
+        "solved_for": [point.point.solved for point in points],
+        "recognition": {rate: _rate(rate, points, resamples).document(LEVEL) for rate in RATES},
+        "prr_f1": {key: mean.document(LEVEL) for key, mean in prr.items()},
+        f"difference_to_{REFERENCE}": {}
+        if reference is None
+        else {key: (mean - reference).document(LEVEL) for key, mean in prr.items() if key != REFERENCE},
+        "calibration_error": {key: _calibration(key, points, resamples).document(LEVEL) for key in probabilities},
+        "normalisation": {key: _normalisation(key, points) for key in points[0].normalisation},
+        "rejection_curves": _curves(points),
+        "levels": level_documents(runs, place),
+    }
+
+
+def _prr(key: str, points: Sequence[PointResult], resamples: Sequence[SubjectBootstrap]) -> SeedMean:
+    return SeedMean.of(
+        [
+            _without_value(resample)
+            if (quality := point.of(key).quality) is None
+            else bootstrap_prr(quality, **_flags(point), resamples=resample)
+            for point, resample in zip(points, resamples)
+        ]
+    )
+
+
+def _rate(rate: str, points: Sequence[PointResult], resamples: Sequence[SubjectBootstrap]) -> SeedMean:
+    return SeedMean.of(
+        [bootstrap_metric(rate, **_flags(point), resamples=resample) for point, resample in zip(points, resamples)]
+    )
+
+
+def _calibration(key: str, points: Sequence[PointResult], resamples: Sequence[SubjectBootstrap]) -> SeedMean:
+    def error(quality: FloatArray | None, point: PointResult, resample: SubjectBootstrap) -> Bootstrapped:
+        if quality is None:
+            return _without_value(resample)
+        # A sum of exponentials may exceed 1 by rounding.
+        probability = np.clip(quality, 0.0, 1.0)
+        return bootstrap_calibration_error(probability, correct=point.outcomes.correct, resamples=resample)
+
+    return SeedMean.of([error(point.of(key).quality, point, some) for point, some in zip(points, resamples)])
+
+
+def _normalisation(key: str, points: Sequence[PointResult]) -> dict[str, float | None]:
+    """Table 2: the mean over seeds with terms standardised by the development ("val") or evaluation probes ("test")."""
+    means: dict[str, float | None] = {}
+    for source in ("val", "test"):
+        values = [estimates[source].value for point in points if (estimates := point.normalisation.get(key))]
+        defined = [value for value in values if value is not None]
+        means[source] = float(np.mean(defined)) if defined else None
+    return means
+
+
+def _curves(points: Sequence[PointResult]) -> dict[str, Any]:
+    """The rejection curves, averaged over seeds where all of them have a value."""
+    names = points[0].curves["f1"]
+    return {
+        "filtered_fraction": plain(np.mean([point.fractions for point in points], axis=0)),
+        **{
+            metric: {
+                name: plain(np.mean([point.curves[metric][name] for point in points], axis=0))
+                for name in names
+                if all(name in point.curves[metric] for point in points)
+            }
+            for metric in CURVE_METRICS
+        },
+    }
+
+
+def _flags(point: PointResult) -> dict[str, Any]:
+    outcomes = point.outcomes
+    return {"mated": outcomes.mated, "accepted": outcomes.accepted, "correct_subject": outcomes.correct_subject}
+
+
+def _without_value(resample: SubjectBootstrap) -> Bootstrapped:
+    return Bootstrapped("without value", np.nan, np.full(len(resample), np.nan), resample)
