@@ -1,0 +1,141 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holue.datasets.simulated import simulate
+from holue.errors import (
+    CalibrationDataError,
+    GalleryTooSmallError,
+    InvalidParameterError,
+    InvalidSubjectsError,
+    NotFittedYetError,
+)
+from holue.gallery.left_out import LeftOut
+from holue.recognition.leave_one_out import left_out_reading, weighted_threshold
+from holue.recognition.operating import OperatingPoint, threshold_at_fpir
+from holue.recognition.reading import Reading
+from holue.recognition.recognizer import OpenSetRecognizer
+
+
+@pytest.fixture(scope="module")
+def enrolled():
+    """Without look-alikes: a stranger has none in the gallery, whereas left-out people would."""
+    rng = np.random.default_rng(3)
+    return simulate(
+        n_subjects=200, n_strangers=400, enrolled_samples=4, dim=64, concentration=60.0, look_alike_pairs=0, rng=rng
+    )
+
+
+def test_every_reading_is_that_of_a_recogniser_fitted_without_the_sample():
+    samples = simulate(
+        n_subjects=9, enrolled_samples=3, look_alike_pairs=2, dim=16, rng=np.random.default_rng(0)
+    ).gallery
+    X, y = samples.X, samples.y.astype(int)
+    left = LeftOut.of(X, y, samples.concentration)
+    point = OperatingPoint.solve(dim=16, n_subjects=9, threshold=0.7)
+    reading, truth, own = left_out_reading(left, point, 20.0)
+    n = len(X)
+    assert (truth[:n] == y).all()
+    assert (truth[n:] == -1).all()
+    for i in range(n):
+        rest = np.arange(n) != i
+        refitted = OpenSetRecognizer(method="galue", threshold=0.7).fit(X[rest], y[rest]).gallery_
+        slow = Reading.of(left.samples.take(np.array([i])), refitted, point, temperature=20.0)
+        for name in ("log_p_unknown", "log_p_known", "mean_log_known", "log_total"):
+            fast, reference = getattr(reading.posterior, name)[i], getattr(slow.posterior, name)[0]
+            assert fast == pytest.approx(reference, abs=1e-9), name
+        assert reading.evidence.top_index[i, 0] == slow.evidence.top_index[0, 0]
+        strangers = OpenSetRecognizer(method="galue", threshold=0.7).fit(X[y != y[i]], y[y != y[i]]).gallery_
+        slow = Reading.of(left.samples.take(np.array([i])), strangers, point.for_gallery(8), temperature=20.0)
+        assert reading.best_score[n + i] == pytest.approx(slow.best_score[0], abs=1e-12)
+        assert own[n + i] == -np.inf
+        # The empty place of the left-out subject: K in place of K − 1 in the prior, and nothing else.
+        odds, slow_odds = (
+            r.posterior.log_p_known[j] - r.posterior.log_p_unknown[j] for r, j in ((reading, n + i), (slow, 0))
+        )
+        assert odds == pytest.approx(slow_odds - np.log(9 / 8), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["galue", "holue-sum", "holue-plus"])
+def test_strangers_are_accepted_about_as_often_as_wanted(enrolled, method):
+    gallery, probes = enrolled.gallery, enrolled.probes
+    recognizer = OpenSetRecognizer(method=method, target_fpir=0.05, threads=1)
+    recognizer.fit(gallery.X, gallery.y, gallery.concentration)
+    recognizer.calibrate_leave_one_out(gallery.X, gallery.y, gallery.concentration)
+    answers = recognizer.identify(probes.X, probes.concentration)
+    strangers = probes.person >= 200
+    # 800 left-out samples and 1600 strangers: the binomial spread of both is 0.009, four times that is allowed.
+    assert answers.accepted[strangers].mean() == pytest.approx(0.05, abs=0.038)
+    right = answers.subject == probes.y
+    certain = answers.uncertainty <= np.median(answers.uncertainty)
+    assert right[certain].mean() > right[~certain].mean()
+
+
+def test_a_leave_one_out_calibration_is_saved_and_gives_candidate_sets(enrolled, tmp_path):
+    gallery, probes = enrolled.gallery, enrolled.probes
+    recognizer = OpenSetRecognizer(method="galue", threads=1).fit(gallery.X, gallery.y)
+    recognizer.calibrate_leave_one_out(gallery.X, gallery.y)
+    recognizer.save(tmp_path / "saved")
+    again = OpenSetRecognizer.load(tmp_path / "saved")
+    assert (again.predict(probes.X[:50]) == recognizer.predict(probes.X[:50])).all()
+    sets = again.predict_set(probes.X, 0.9)
+    held = [truth in subjects for truth, subjects in zip(probes.y, sets)]
+    # Left-out templates are a little worse than the real ones, so coverage may only err upwards, up to chance (0.01).
+    assert np.mean(held) > 0.87
+
+
+def test_people_count_the_same_however_many_samples_they_have():
+    scores = np.array([0.9] * 50 + [0.5, 0.4, 0.3])
+    weight = np.array([1 / 50] * 50 + [1.0, 1.0, 1.0])
+    assert weighted_threshold(scores, weight, 0.25) == pytest.approx(0.7)
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=300)
+    assert weighted_threshold(scores, np.ones(300), 0.1) == pytest.approx(threshold_at_fpir(scores, 0.1))
+    with pytest.raises(CalibrationDataError, match="finer than"):
+        weighted_threshold(scores, np.ones(300), 0.001)
+
+
+def test_it_refuses_what_cannot_be_left_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 8))
+    one_each = OpenSetRecognizer(method="galue").fit(X, np.arange(40))
+    with pytest.raises(CalibrationDataError, match="each of the 40 subjects has one sample"):
+        one_each.calibrate_leave_one_out(X, np.arange(40))
+    same_medium = np.repeat(np.arange(20), 2)
+    recognizer = OpenSetRecognizer(method="galue").fit(X, same_medium, media=same_medium)
+    with pytest.raises(CalibrationDataError, match="one medium"):
+        recognizer.calibrate_leave_one_out(X, same_medium, media=same_medium)
+    with pytest.raises(CalibrationDataError, match="do not pool"):
+        recognizer.calibrate_leave_one_out(X[::-1], same_medium)
+    with pytest.raises(InvalidSubjectsError, match="not the same"):
+        recognizer.calibrate_leave_one_out(X, same_medium + 1)
+    with pytest.raises(GalleryTooSmallError, match="at least 3"):
+        OpenSetRecognizer(method="galue").fit(X[:4], [0, 0, 1, 1]).calibrate_leave_one_out(X[:4], [0, 0, 1, 1])
+    with pytest.raises(InvalidParameterError, match="reads the gallery anew"):
+        OpenSetRecognizer(method="holue-closed").fit(X, same_medium).calibrate_leave_one_out(X, same_medium)
+    with pytest.raises(CalibrationDataError, match="no concentration"):
+        OpenSetRecognizer(method="holue").fit(X, same_medium).calibrate_leave_one_out(X, same_medium)
+    with pytest.raises(NotFittedYetError):
+        OpenSetRecognizer(method="galue").calibrate_leave_one_out(X, same_medium)
+
+
+@pytest.mark.data
+def test_on_real_faces_the_threshold_is_that_of_a_development_set():
+    path = Path(os.environ.get("HOLUE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+    if not (path / "lfw" / "arcface_mbf.npz").exists():
+        pytest.skip("needs the real data lfw/arcface_mbf.npz; set HOLUE_DATA to the folder that holds it")
+    with np.load(path / "lfw" / "arcface_mbf.npz", allow_pickle=False) as file:
+        X, y = file["embeddings"].astype(np.float32), file["subject_id"]
+    _, row, count = np.unique(y, return_inverse=True, return_counts=True)
+    several = np.random.default_rng(1).permutation(np.flatnonzero(count >= 3))
+    order = np.argsort(row, kind="stable")
+    rank = np.empty(len(y), dtype=int)
+    rank[order] = np.arange(len(y)) - np.searchsorted(row[order], row[order])
+    gallery, strangers = (np.isin(row, part) & (rank < 3) for part in (several[:450], several[450:]))
+    recognizer = OpenSetRecognizer(method="galue", target_fpir=0.05, threads=1).fit(X[gallery], y[gallery])
+    recognizer.calibrate_leave_one_out(X[gallery], y[gallery])
+    accepted = recognizer.decision_function(X[strangers]) >= 0
+    # About 450 people on either side: standard deviations of 0.01 in FPIR each, and people differ.
+    assert accepted.mean() == pytest.approx(0.05, abs=0.035)
