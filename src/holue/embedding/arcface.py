@@ -30,8 +30,7 @@ HELD_OUT_SCALE = 16.0
 class Margin:
     """ArcFace's two numbers: the angle added to the own class, and the scale of the logits.
 
-    Gentler than the 0.5 and 64 of networks with millions of images: with thousands, and minutes, a network at
-    0.3 and 32 was still underfitted where one at 0.2 and 16 had learned.
+    Gentler than the 0.5 and 64 of networks with millions of images and days: these are for thousands and minutes.
     """
 
     angle: float = 0.2
