@@ -150,8 +150,9 @@ def test_a_number_without_a_value_is_a_dash_with_its_reason(results: Results) ->
 
 
 def test_an_earlier_report_is_replaced_and_anything_else_refused(
-    results: Results, folder: Path, tmp_path: Path
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "all_figures", lambda results: [])
     target = tmp_path / "out"
     write_report(results, target)
     (target / "left-over.txt").write_text("of the earlier report")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from holue.bench.evaluation import simulated_protocol
-from holue.errors import CalibrationDataError, InvalidParameterError
+from holue.errors import CalibrationDataError, GalleryTooSmallError, InvalidParameterError
 from holue.evaluation import study
 from holue.evaluation.bootstrap import SubjectBootstrap
 from holue.evaluation.calibration_error import expected_calibration_error
@@ -209,6 +209,13 @@ def test_wrong_settings_are_named(protocol: IdentificationProtocol, settings: di
 def test_a_target_finer_than_the_strangers_is_refused(protocol: IdentificationProtocol) -> None:
     with pytest.raises(CalibrationDataError, match=r"target_fpir=0.0001 is finer than 240 non-mated"):
         evaluate(protocol, fpir=0.0001)
+
+
+def test_a_gallery_of_one_is_refused(protocol: IdentificationProtocol) -> None:
+    part = protocol.development
+    alone = replace(part, gallery=Gallery(part.gallery.subjects[:1], (part.gallery.directions[:1],)))
+    with pytest.raises(GalleryTooSmallError, match="the development gallery holds 1 subject"):
+        evaluate(IdentificationProtocol("alone", alone, protocol.evaluation))
 
 
 def test_test_normalisation_uses_the_evaluation_terms_and_the_development_head(results: Results) -> None:

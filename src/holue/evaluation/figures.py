@@ -161,7 +161,7 @@ def reliability(results: Results, point: PointResult) -> Drawing | None:
     if not judged:
         return None
     with look(name):
-        figure, ax = new_figure(5.6, 4.8)
+        figure, ax = new_figure(5.6, 5.4)
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (1, 2)), label="perfect")
         for result in judged:
             assert result.quality is not None
@@ -175,7 +175,7 @@ def reliability(results: Results, point: PointResult) -> Drawing | None:
             size = 4 + 160 * diagram.count / diagram.count.sum()
             ax.scatter(diagram.predicted, diagram.observed, s=size, color=style["color"], zorder=3)
         ax.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="P(correct) of the method", ylabel="share of right answers")
-        ax.legend(loc="upper left", fontsize=9)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
         ax.set_title(_heading(results, f"FPIR {point.target_fpir:g}"), fontsize=10)
     caption = (
         f"Reliability at FPIR {point.target_fpir:g}: below the diagonal a method promises more than it keeps. Dots grow with the "

@@ -15,7 +15,7 @@ ThresholdFrom = Literal["dev", "eval"]
 
 THRESHOLD_LABELS: dict[str, str] = {
     "dev": "threshold from the development part",
-    "eval": "ORACLE threshold from the evaluation labels (the paper's protocol)",
+    "eval": "ORACLE threshold from the evaluation labels, the paper's protocol",
 }
 """How every output says where the threshold comes from."""
 

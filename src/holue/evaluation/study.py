@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from holue.errors import GalleryTooSmallError
 from holue.evaluation.bootstrap import SubjectBootstrap
 from holue.evaluation.columns import FloatArray
 from holue.evaluation.methods import ALL, Method, Skipped, choose_methods
@@ -85,6 +86,11 @@ def evaluate(
     settings = Settings(
         as_targets(fpir), threshold_from, n_resamples, level, seed, max_rejection, points, temperature, unknown_prior
     )
+    for role, part in protocol.parts.items():
+        if len(part.gallery) < 2:
+            raise GalleryTooSmallError(
+                f"the {role} gallery holds 1 subject: nobody to be mistaken for, so nothing to compare; enrol at least 2"
+            )
     chosen, skipped = choose_methods(methods, protocol)
     steps = _Steps(progress, 2 + _is_fitting(chosen) + _is_sampling(chosen) + len(settings.fpir) * (len(chosen) + 1))
     with warnings.catch_warnings():
