@@ -31,14 +31,17 @@ def evaluate(
         Path, typer.Argument(metavar="DIR", help="Folder with dev/ and eval/, each with gallery and probes.")
     ],
     fpir: Annotated[
-        list[str] | None, typer.Option(help="Target FPIRs, such as 0.05 0.1 0.2.", show_default="0.05 0.1 0.2")
+        list[str] | None,
+        typer.Option(metavar="FPIR ...", help="Target FPIRs, such as 0.05 0.1 0.2.", show_default="0.05 0.1 0.2"),
     ] = None,
     methods: Annotated[
-        list[str] | None, typer.Option(help="Methods by name, such as galue holue, or all.", show_default="all")
+        list[str] | None,
+        typer.Option(metavar="NAME ...", help="Methods by name, such as galue holue, or all.", show_default="all"),
     ] = None,
     report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report into this folder.")] = None,
     threshold_from: Annotated[
-        str, typer.Option(help="dev (fair) or eval (the paper's oracle protocol, labelled as such).")
+        str,
+        typer.Option(metavar="dev|eval", help="dev (fair) or eval (the paper's oracle protocol, labelled as such)."),
     ] = DEFAULTS.threshold_from,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples behind every interval.")] = DEFAULTS.n_resamples,
     seed: Annotated[int, typer.Option(help="Seed of the resamples and of the head's training.")] = DEFAULTS.seed,
@@ -84,6 +87,8 @@ def evaluate(
             progress=progress,
         )
         if report is not None:
+            if progress is not None:
+                progress(1, 1, "writing the report")
             write_report(results, report, command=_command(folder, names, report, results))
     if json:
         typer.echo(results_json(results), nl=False)
