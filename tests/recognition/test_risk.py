@@ -17,6 +17,7 @@ from holue.recognition.binomial import BinomialTest, decisions_without_error
 from holue.recognition.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.decisions import RISKS, Decisions, risk_columns
 from holue.recognition.expected_risk import ExpectedRiskController, expected_risk_threshold
+from holue.recognition.fingerprint import ReusedProbesWarning
 from holue.recognition.fixed_sequence import scale_needed, units_tolerating, walk
 from holue.recognition.risk import DependentProbesWarning, RiskController
 
@@ -388,6 +389,10 @@ def test_bad_development_sets_are_named(crowd: SimulatedWorld) -> None:
     X, y, person = crowd.probes.X, crowd.probes.y, crowd.probes.person
     with pytest.raises(CalibrationDataError, match="600 of the 1200 development probes calibrated"):
         control(recognizer, crowd, second | ~second)
+    one_copy = second.copy()
+    one_copy[np.flatnonzero(~second)[0]] = True
+    with pytest.warns(ReusedProbesWarning, match="1 of the 601 development probes are copies"):
+        assert control(recognizer, crowd, one_copy, target_level=0.2).n_probes == 600
     with pytest.raises(InvalidSubjectsError, match="y calls some UNKNOWN"):
         RiskController(unit="subject").fit(recognizer, X[second], y[second])
     RiskController(target_level=0.2, unit="subject").fit(recognizer, X[second], y[second], subject=person[second])

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from holue.errors import CalibrationDataError, InvalidParameterError, InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
-from holue.recognition.fingerprint import refuse_reused
+from holue.recognition.fingerprint import fresh_rows
 from holue.recognition.truth import people, truth_rows
 
 if TYPE_CHECKING:
@@ -140,8 +140,10 @@ class Development:
     ) -> Development:
         """Read the probes in their gallery and compare the answers with the truth."""
         reading = recognizer._reading(X, concentration, top_k=1, gallery=gallery)
-        refuse_reused(reading.probes, recognizer)
         truth = truth_rows(reading.gallery, y, len(reading))
+        person, all_named = people(y, subject, len(reading))
+        rows = fresh_rows(reading.probes, recognizer)
+        reading, truth, person = reading.take(rows), truth[rows], person[rows]
         top = reading.evidence.top_index[:, 0]
         counted, wrong = risk_columns(risk, truth >= 0, reading.accepted, top == truth)
         if not counted.any():
@@ -150,7 +152,6 @@ class Development:
                 f"risk={risk!r} counts {kind} probes, and none of the {len(reading)} development probes is; bring some, "
                 "or control risk='error'"
             )
-        person, all_named = people(y, subject, len(reading))
         if unit == "subject" and not all_named:
             raise InvalidSubjectsError(
                 "unit='subject' needs to know which probes of strangers show the same person, and y calls some UNKNOWN; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -17,21 +18,40 @@ if TYPE_CHECKING:
 Fingerprints = npt.NDArray[np.uint64]
 
 
+CHANCE = 0.01
+"""The share of probes that may be copies by chance: public collections hold the same picture twice now and then."""
+
+
+class ReusedProbesWarning(UserWarning):
+    """A few development probes are copies of calibration probes and were left out."""
+
+
 def fingerprints(probes: Embeddings) -> Fingerprints:
-    """The distinct digests of the probes' directions, sorted. Equal vectors of equal precision have equal ones."""
+    """A digest of each probe's direction (n,). Equal vectors of equal precision have equal ones."""
     rows = np.ascontiguousarray(probes.directions, dtype=np.float32)
     digests = b"".join(blake2b(row.tobytes(), digest_size=8).digest() for row in rows)
-    return np.unique(np.frombuffer(digests, dtype="<u8")).astype(np.uint64)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
-def refuse_reused(probes: Embeddings, recognizer: OpenSetRecognizer) -> None:
-    """Refuse development probes that calibrated the recogniser: a guarantee must come from probes it has not learned from."""
+def fresh_rows(probes: Embeddings, recognizer: OpenSetRecognizer) -> npt.NDArray[np.int64]:
+    """The development probes that did not calibrate the recogniser: only from these may a guarantee come.
+
+    A few copies are left out with a warning; more than 1 in 100 are a mistake, and refused.
+    """
     learned: Fingerprints | None = getattr(recognizer, "calibration_fingerprints_", None)
     if learned is None:
-        return
-    reused = int(np.isin(fingerprints(probes), learned).sum())
-    if reused:
+        return np.arange(len(probes))
+    reused = np.isin(fingerprints(probes), learned)
+    count = int(reused.sum())
+    if count > CHANCE * len(probes):
         raise CalibrationDataError(
-            f"{reused} of the {len(probes)} development probes calibrated this recogniser, which fits them better than it "
+            f"{count} of the {len(probes)} development probes calibrated this recogniser, which fits them better than it "
             "will fit others: split the development subjects in two, calibrate on one half and control the risk on the other"
         )
+    if count:
+        warnings.warn(
+            f"{count} of the {len(probes)} development probes are copies of calibration probes and were left out",
+            ReusedProbesWarning,
+            stacklevel=4,
+        )
+    return np.flatnonzero(~reused)

@@ -175,7 +175,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self.quality_ = score
         person, _ = people(y, None, len(probes))
         self.quality_levels_ = quality_levels(score, reading)
-        self.calibration_fingerprints_ = fingerprints(probes)
+        self.calibration_fingerprints_ = np.unique(fingerprints(probes))
         self.conformal_scores_ = ConformalScores.of(reading, truth, person)
         return self
 
