@@ -15,6 +15,7 @@ from holue.evidence.kernel import LinkedKernel, ProductKernel, SweepKernel, kern
 from holue.evidence.link import cosine_link, power_link
 from holue.evidence.loops import CHUNK, _weigh
 from holue.evidence.scan import scan
+from holue.gallery.gallery import Gallery
 
 Array = npt.NDArray[np.floating]
 
@@ -159,6 +160,8 @@ def test_a_mapped_gallery_is_read_in_place(tmp_path: Path) -> None:
     gallery.tofile(tmp_path / "gallery.f32")
     mapped = np.memmap(tmp_path / "gallery.f32", dtype=np.float32, mode="r", shape=gallery.shape)
     for n_probes in (1, 80):
-        whole, read = (scan(gallery[:n_probes], g, [20.0], threads=2) for g in (gallery, mapped))
-        np.testing.assert_array_equal(whole.top_index, read.top_index)
-        np.testing.assert_array_equal(whole.log_mass, read.log_mass)
+        whole = scan(gallery[:n_probes], gallery, [20.0], threads=2)
+        for form in (mapped, Gallery(np.arange(5000), (mapped,))):
+            read = scan(gallery[:n_probes], form, [20.0], threads=2)
+            np.testing.assert_array_equal(whole.top_index, read.top_index)
+            np.testing.assert_array_equal(whole.log_mass, read.log_mass)
