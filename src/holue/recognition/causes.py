@@ -21,11 +21,12 @@ CAUSES = ("boundary", "look-alike", "sample")
 def causes(reading: Reading) -> Float64Array:
     """m, g and k as (n, 3), each oriented so that more speaks for the decision that was made; without κ_x only m and g.
 
-    A rejection is the safer the further the best subject is below the threshold and the less it stands out from the second.
+    An acceptance is the safer the higher m and g, a rejection the lower they are. Quality works the other way: a rejection is
+    safe when the sample was good, since a good sample of somebody enrolled would have been accepted. For the same reason an
+    acceptance with a given score is *less* safe when the sample was good: the right subject would have scored higher.
     """
     log_p, log_p_unknown = reading.posterior.log_p_top, reading.posterior.log_p_unknown
-    side = np.where(reading.accepted, 1.0, -1.0)
-    margin = log_p[:, 0] - log_p_unknown
-    gap = log_p[:, 0] - log_p[:, 1]
+    margin, gap = log_p[:, 0] - log_p_unknown, log_p[:, 0] - log_p[:, 1]
     kappa = reading.probes.concentrations
-    return np.column_stack([side * margin, side * gap, *([] if kappa is None else [np.log(kappa)])])
+    side = np.where(reading.accepted, 1.0, -1.0)
+    return np.column_stack([side * margin, side * gap, *([] if kappa is None else [-side * np.log(kappa)])])

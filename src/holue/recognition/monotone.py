@@ -23,7 +23,7 @@ from scipy.special import expit
 from holue.errors import NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 
-RAMPS = 5
+RAMPS = 3
 
 
 class MonotoneHead:

@@ -87,5 +87,8 @@ def _sentence(reading: Reading, typical: Float64Array, shares: Float64Array, i: 
         if reading.accepted[i]:
             return f"between {first} and {second}: {p[0]:.2f} and {p[1]:.2f}"
         return f"{first} stands out although below the threshold: {p[0]:.2f} against {p[1]:.2f} for {second}"
-    usual = np.exp(typical[int(reading.accepted[i]), cause])
-    return f"poor sample: concentration {reading.probe_concentrations[i]:.0f}, typical {usual:.0f}"
+    kappa_x = reading.probe_concentrations[i]
+    if reading.accepted[i]:
+        first, usual = reading.gallery.subjects[reading.evidence.top_index[i, 0]], np.exp(-typical[1, cause])
+        return f"{first} would score higher in so good a sample: concentration {kappa_x:.0f}, typical {usual:.0f}"
+    return f"poor sample: concentration {kappa_x:.0f}, typical {np.exp(typical[0, cause]):.0f}"
