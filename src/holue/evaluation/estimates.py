@@ -75,5 +75,14 @@ def bootstrap_calibration_error(
     return Bootstrapped("expected calibration error", estimate, replicates, resamples)
 
 
+def rounded(value: float) -> float:
+    """Ten digits: more than any resample settles.
+
+    >>> rounded(1 / 3)
+    0.3333333333
+    """
+    return float(f"{value:.10g}")
+
+
 def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return rounded(value) if math.isfinite(value) else None

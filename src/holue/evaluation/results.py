@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holue.evaluation.columns import FloatArray
-from holue.evaluation.estimates import Estimate
+from holue.evaluation.estimates import Estimate, rounded
 from holue.evaluation.methods import Method, Skipped
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
@@ -206,16 +206,16 @@ def _between(number: Estimate, level: str) -> str:
 def _point_document(point: OperatingPoint) -> dict[str, Any]:
     return {
         "n_subjects": point.n_subjects,
-        "threshold": point.threshold,
-        "concentration": point.concentration,
-        "unknown_prior": point.unknown_prior,
+        "threshold": rounded(point.threshold),
+        "concentration": rounded(point.concentration),
+        "unknown_prior": rounded(point.unknown_prior),
     }
 
 
 def plain(values: FloatArray) -> list[float | None]:
-    """Numbers as a list for JSON, None where they are NaN; ten digits, below which BLAS builds may differ.
+    """Numbers as a list for JSON, None where they are NaN.
 
     >>> plain(np.array([0.5, np.nan]))
     [0.5, None]
     """
-    return [None if np.isnan(value) else float(f"{value:.10g}") for value in values]
+    return [None if np.isnan(value) else rounded(value) for value in values]
