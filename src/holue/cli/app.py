@@ -7,11 +7,15 @@ from typing import Annotated
 import typer
 
 from holue import __version__
+from holue.cli.audit import audit
+from holue.cli.bench import bench
 from holue.cli.demo import demo
+from holue.cli.embed import embed
 from holue.cli.evaluate import evaluate
 from holue.cli.figures import figures
 from holue.cli.several import SeveralValues
 from holue.cli.split import split
+from holue.cli.train import train
 from holue.cli.trust import trust
 
 app = typer.Typer(
@@ -37,3 +41,7 @@ app.command(cls=SeveralValues)(evaluate)
 app.command()(split)
 app.command()(trust)
 app.command()(figures)
+app.command()(embed)
+app.add_typer(train, name="train")
+app.command()(bench)
+app.command()(audit)
