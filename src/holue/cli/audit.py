@@ -34,7 +34,7 @@ def audit(
 
     FILE holds `embeddings` and `subject_id`, and optionally `concentration` or `quality` (for poor references), `media_id` and
     `sample_id` (to name the samples). Every sample is compared with its own subject as it would be without it, and with everybody
-    else; each finding comes with an estimate of what it costs in FNIR or FPIR. Example: `holue audit gallery.npz --html audit.html`
+    else; each finding says what it costs in FNIR or FPIR. Example: `holue audit gallery.npz --html audit.html`
     """
     samples = read_samples(file)
     picture = None if images is None else _pictures(images)
