@@ -18,7 +18,6 @@ from holue.evaluation.intervals import bootstrap_statistic
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evaluation.rejection import prediction_rejection_ratio
 from holue.evaluation.results import Results
-from holue.evaluation.shared_samples import sampled_terms, stratified_angles
 from holue.evaluation.study import evaluate
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings
@@ -28,6 +27,7 @@ from holue.recognition.monte_carlo import monte_carlo_terms
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality import SCORES, holistic
 from holue.recognition.recognizer import OpenSetRecognizer
+from holue.recognition.shared_samples import sampled_terms, stratified_angles
 from holue.recognition.standardizer import Standardizer
 
 FPIR = (0.05, 0.2)

@@ -12,6 +12,7 @@ from holue.cli.bench import bench
 from holue.cli.demo import demo
 from holue.cli.embed import embed
 from holue.cli.evaluate import evaluate
+from holue.cli.experiment import experiment, results
 from holue.cli.figures import figures
 from holue.cli.several import SeveralValues
 from holue.cli.split import split
@@ -45,3 +46,5 @@ app.command()(embed)
 app.add_typer(train, name="train")
 app.command()(bench)
 app.command()(audit)
+app.command()(experiment)
+app.command()(results)

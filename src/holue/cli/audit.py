@@ -76,7 +76,7 @@ def _print(found: GalleryAudit, show: int) -> None:
             title=f"{section.title}{more}", title_justify="left", caption=section.meaning, caption_justify="left"
         )
         for column in section.columns:
-            table.add_column(column.head)
+            table.add_column(column.head, overflow="fold")
         for finding in findings[:show]:
             table.add_row(*(escape(column.text(finding)) for column in section.columns))
         console.print(table)

@@ -36,7 +36,11 @@ def bench(
     sizes = QUICK if quick else FULL
     if mapped:
         sizes = replace(sizes, mapped_subjects=MAPPED_SUBJECTS)
-    say = (lambda line: None) if json else (lambda line: console.print(line, style="dim"))
+
+    def say(line: str) -> None:
+        if not json:
+            console.print(line, style="dim")
+
     result = run(sizes=sizes, rounds=rounds or (5 if quick else 15), out=out, seed=seed, report=say)
     if evaluation:
         from holue.bench.evaluation import bench_evaluation

@@ -20,8 +20,8 @@ from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.evaluation.rejection import prediction_rejection, rejection_grid
 from holue.evaluation.results import CURVE_METRICS, MethodResult, PointResult
+from holue.evaluation.sampled_quality import SharedSampleQuality
 from holue.evaluation.settings import Settings
-from holue.evaluation.shared_samples import SharedSampleQuality
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality.holistic import HolisticMLPQuality
 from holue.recognition.quality.holistic_sum import HolisticSumQuality

@@ -17,8 +17,8 @@ from holue.evaluation.methods import Method, Skipped
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.evaluation.settings import Settings
-from holue.evaluation.shared_samples import N_SAMPLES
 from holue.recognition.operating import OperatingPoint
+from holue.recognition.shared_samples import N_SAMPLES
 
 FORMAT, VERSION = "holue-evaluation", 1
 CURVE_METRICS = ("f1", "fpir", "fnir", "misidentifications")

@@ -28,13 +28,13 @@ from holue.evaluation.point_study import PointStudy
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evaluation.results import Results
 from holue.evaluation.settings import Settings, ThresholdFrom, as_targets
-from holue.evaluation.shared_samples import sampled_terms
 from holue.evaluation.undefined import UndefinedMetricWarning
 from holue.evidence.evidence import Evidence
 from holue.evidence.scan import scan
 from holue.recognition.operating import OperatingPoint, threshold_at_fpir
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import Reading
+from holue.recognition.shared_samples import sampled_terms
 
 TOP_K = 5
 

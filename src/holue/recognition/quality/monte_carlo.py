@@ -8,6 +8,10 @@ from holue.gallery.embeddings import Float64Array
 from holue.recognition.monte_carlo import monte_carlo_terms
 from holue.recognition.quality.holistic_sum import HolisticSumQuality
 from holue.recognition.reading import Reading
+from holue.recognition.shared_samples import sampled_terms
+
+LARGE_GALLERY = 100_000
+"""Subjects beyond which samples are drawn per probe and streamed: shared samples need arrays as long as the gallery."""
 
 
 class MonteCarloQuality(HolisticSumQuality):
@@ -17,12 +21,10 @@ class MonteCarloQuality(HolisticSumQuality):
 
     def terms(self, reading: Reading) -> Float64Array:
         """KL₁ and KL₂ as (n, 2)."""
+        point, temperature = reading.point, reading.temperature
+        reading.probe_concentrations  # noqa: B018  raises where there are none
+        if len(reading.gallery) <= LARGE_GALLERY:
+            return sampled_terms(reading.probes, reading.gallery, [point], temperature=temperature)[0]
         return np.column_stack(
-            monte_carlo_terms(
-                reading.probes,
-                reading.gallery,
-                reading.point.model,
-                reading.point.prior,
-                temperature=reading.temperature,
-            )
+            monte_carlo_terms(reading.probes, reading.gallery, point.model, point.prior, temperature=temperature)
         )

@@ -7,27 +7,25 @@ to the probe: still uniform among its tangents. The cosine of a sample to subjec
     z_m·μ_c = (w_m − √(1 − w_m²) b_m/r_m) s_c + (√(1 − w_m²)/r_m) g_m·μ_c,    b_m = g_m·μ_x,  r_m² = |g_m|² − b_m²
 
 and all operating points read it once. :func:`holue.recognition.monte_carlo.monte_carlo_terms`, which draws anew for every probe,
-estimates the same integral at some fifty times the cost.
+estimates the same integral at many times the cost, but needs no array as long as the gallery.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from scipy.special import xlogy
 from threadpoolctl import threadpool_limits
 
-from holue.evaluation.columns import FloatArray
 from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings
+from holue.gallery.embeddings import Float64Array as FloatArray
 from holue.gallery.gallery import Gallery
 from holue.recognition.model import close
 from holue.recognition.operating import OperatingPoint
-from holue.recognition.quality.monte_carlo import MonteCarloQuality
-from holue.recognition.reading import Reading
 from holue.sphere.bessel import log_hyp0f1
 
 N_SAMPLES = 16
@@ -139,15 +137,3 @@ def stratified_angles(dim: int, concentration: FloatArray, n_samples: int) -> Fl
     below = np.concatenate([np.zeros_like(kappa), below], axis=1) / below[:, -1:]
     wanted = (np.arange(n_samples) + 0.5) / n_samples
     return np.stack([np.interp(wanted, *pair) for pair in zip(below, grid)])
-
-
-class SharedSampleQuality(MonteCarloQuality):
-    """HolUE-MC for readings whose terms were sampled beforehand, all operating points together."""
-
-    def __init__(self, sampled: Mapping[Reading, FloatArray]) -> None:
-        super().__init__()
-        self.sampled = sampled
-
-    def terms(self, reading: Reading) -> FloatArray:
-        """KL₁ and KL₂ as (n, 2)."""
-        return self.sampled[reading]
