@@ -1,15 +1,15 @@
 """Drift: has the world moved away from what a recogniser was calibrated on, judged probe by probe.
 
 A conformal test martingale (Vovk, Gammerman and Shafer 2022, chapter 8). The n-th value gets the p-value of its rank among the
-reference and all values before it, ties broken at random; as long as the values are exchangeable with the reference the p-values are
-independent and uniform. A capital bets on them with the functions, each of mean 1,
+reference and all values before it, ties broken at random; as long as the values are exchangeable with the reference the
+p-values are independent and uniform. A capital bets on them with the functions, each of mean 1,
 
     1 + e (2p − 1),  e = ±1, ±½        values fell or rose
     1 + e (2|2p − 1| − 1),  e = ±1     values spread or drew together
 
-and a share JUMP of it moves between them and an idle purse at every step (the "simple jumper"), so that a drift that starts late is
-found as well. The capital has mean 1, so by Ville's inequality it *ever* reaches 1/α with probability at most α: the false-alarm rate
-of the whole run, however long.
+and a share JUMP of it moves between them and an idle purse at every step (the "simple jumper"), so that a drift that starts
+late is found as well. The capital has mean 1, so by Ville's inequality it *ever* reaches 1/α with probability at most α: the
+false-alarm rate of the whole run, however long.
 """
 
 from __future__ import annotations
