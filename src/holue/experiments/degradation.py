@@ -143,7 +143,7 @@ def draw_image_degradation(rng: np.random.Generator) -> ImageDegradation:
     """One of five sizes and, for some of the images, a blur, noise or an occlusion of one of two levels.
 
     >>> draw_image_degradation(np.random.default_rng(1)).label
-    '28 px, blur 3.5'
+    '28 px, noise 15'
     """
     size = int(rng.choice(SIZES))
     if rng.random() < SIZES_ONLY:

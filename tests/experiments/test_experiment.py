@@ -1,0 +1,163 @@
+"""An experiment averages over seeds, with intervals over subjects, and its page counts what was won."""
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from holue.errors import InvalidFileError, InvalidParameterError
+from holue.evaluation.intervals import Bootstrapped
+from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
+from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Size, run_experiment
+from holue.experiments.experiment_report import read_experiment, report_text, write_experiment
+from holue.experiments.registry import EXPERIMENTS, find_experiment
+from holue.experiments.results_page import results_page, summary
+from holue.experiments.seed_mean import SeedMean, joint_resamples
+from holue.experiments.split import shares
+from holue.gallery.embeddings import Embeddings
+from holue.gallery.gallery import Gallery
+
+
+def made_part(rng: np.random.Generator, prefix: str) -> ProtocolPart:
+    means = rng.normal(size=(24, 16))
+    who = np.repeat(np.arange(24), 6)
+    names = np.array([f"{prefix}{i:02d}" for i in range(24)])
+    spread = rng.uniform(0.3, 1.2, len(who))
+    probes = means[who] + spread[:, None] * rng.normal(size=(len(who), 16))
+    concentration = 40 / spread**2
+    return ProtocolPart(
+        Gallery.from_samples(means[:12], names[:12]),
+        Embeddings.from_samples(probes, concentration),
+        names[who],
+        qualities={"concentration": concentration, "norm": np.linalg.norm(probes, axis=1)},
+        groups=np.where(spread > 0.8, "14 px, noise 35", "112 px"),
+    )
+
+
+def made_protocols(seed: int) -> dict[str, IdentificationProtocol]:
+    rng = np.random.default_rng(seed)
+    protocol = IdentificationProtocol("made", made_part(rng, "dev"), made_part(rng, "eval"))
+    return {MAIN: protocol, NORM_ONLY: protocol}
+
+
+MADE = Experiment("made", "Made data", lambda size: made_protocols)
+
+
+@pytest.fixture(scope="module")
+def document() -> dict:
+    return run_experiment(MADE, seeds=2, fpir=(0.1, 0.2), n_resamples=50, size=Size())
+
+
+def test_every_method_has_a_mean_over_seeds_with_an_interval_around_it(document: dict) -> None:
+    main = document["variants"][0]
+    assert {"scf", "galue", "holue", "holue-mc", "holue-closed", "norm"} <= set(main["methods"])
+    for point in main["operating_points"]:
+        for number in point["prr_f1"].values():
+            assert number["value"] == pytest.approx(np.mean(number["seeds"]), abs=1e-12)
+            assert number["low"] <= number["value"] + 0.1
+            assert number["low"] < number["high"]
+        assert "holue" not in point["difference_to_holue"]
+
+
+def test_variants_are_evaluated_at_the_middle_target(document: dict) -> None:
+    main, variant = document["variants"]
+    assert [point["target_fpir"] for point in main["operating_points"]] == [0.1, 0.2]
+    assert [point["target_fpir"] for point in variant["operating_points"]] == [0.2]
+
+
+def test_a_probe_with_two_degradations_counts_at_both_levels(document: dict) -> None:
+    levels = {one["level"]: one for one in document["variants"][0]["operating_points"][0]["levels"]}
+    assert set(levels) == {"14 px", "112 px", "noise 35"}
+    assert levels["14 px"] | {"level": ""} == levels["noise 35"] | {"level": ""}
+    assert levels["14 px"]["probes"] + levels["112 px"]["probes"] == 144
+    assert levels["14 px"]["error_rate"] > levels["112 px"]["error_rate"]
+
+
+def test_the_document_is_strict_json_and_comes_back_from_its_report(document: dict, tmp_path: Path) -> None:
+    folder = write_experiment(document, tmp_path / "run")
+    assert read_experiment(folder) == json.loads(json.dumps(document, allow_nan=False))
+    assert (folder / "figures" / "rejection_curves_fpir_0.1.svg").stat().st_size > 1000
+    assert "HolUE-MLP" in (folder / "report.md").read_text()
+    assert "1" in (folder / "tables" / "table1_prr.csv").read_text()
+    write_experiment(document, folder)
+
+
+def test_a_folder_of_something_else_is_not_written_over(document: dict, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("hello")
+    with pytest.raises(InvalidFileError, match="no such file"):
+        write_experiment(document, tmp_path / "letters")
+    assert (tmp_path / "letters" / "dear.txt").exists()
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(InvalidFileError, match="not the results of an experiment"):
+        read_experiment(tmp_path / "other.json")
+
+
+def test_a_quick_run_says_that_its_numbers_mean_nothing(document: dict) -> None:
+    quick = {**document, "quick": True}
+    assert "mean nothing" in report_text(quick)
+    assert "mean nothing" in results_page([quick])
+
+
+def test_the_summary_counts_cells_as_one_would_by_hand(document: dict) -> None:
+    told = copy.deepcopy(document)
+    for point, (holue, galue, low) in zip(
+        told["variants"][0]["operating_points"], [(0.9, 0.1, 0.01), (0.2, 0.5, -0.01)]
+    ):
+        point["prr_f1"] = {key: {"value": 0.0, "low": 0.0, "high": 0.0} for key in point["prr_f1"]}
+        point["prr_f1"] |= {
+            "holue": {"value": holue, "low": 0, "high": 1},
+            "galue": {"value": galue, "low": 0, "high": 1},
+        }
+        point["difference_to_holue"]["holue-plus"] = {"value": 0.1, "low": low, "high": 0.2}
+    found = summary([told])
+    assert (found["cells"], found["holue_first_of_paper"]) == (2, 1)
+    assert (found["ours_above_holue"], found["ours_clearly_above_holue"]) == (2, 1)
+    page = results_page([told], "Why it came out so.")
+    assert "**1 of 2** cells" in page
+    assert "Why it came out so." in page
+    assert "| HolUE-MLP | 0.82 | 0.79 | 0.87 |" in page
+
+
+def test_joint_resamples_draw_a_person_equally_often_in_every_seed() -> None:
+    rng = np.random.default_rng(0)
+    people = np.array([f"p{i}" for i in range(30)])
+    some = [rng.choice(people, 50), rng.choice(people, 70)]
+    resamples = joint_resamples(some, n_resamples=20, rng=rng)
+    for b in range(20):
+        times = [
+            dict(zip(subjects.tolist(), one.times_drawn[b][one.cluster].tolist()))
+            for subjects, one in zip(some, resamples)
+        ]
+        shared = times[0].keys() & times[1].keys()
+        assert shared
+        assert all(times[0][person] == times[1][person] for person in shared)
+
+
+def test_a_seed_without_a_value_is_left_out_and_announced() -> None:
+    resample = joint_resamples([np.array(["a", "b"])], n_resamples=3, rng=np.random.default_rng(0))[0]
+    defined = Bootstrapped("x", 0.5, np.array([0.4, 0.5, 0.6]), resample)
+    missing = Bootstrapped("x", np.nan, np.full(3, np.nan), resample)
+    estimate = SeedMean.of([defined, missing]).estimate()
+    assert estimate.value == 0.5
+    assert estimate.reason == "undefined in 1 of 2 seeds"
+    assert SeedMean.of([missing]).estimate().value is None
+
+
+def test_parts_of_a_split_share_nobody_and_leave_nobody_out() -> None:
+    people = np.arange(101)
+    parts = shares(people, (0.4, 0.25, 0.35), np.random.default_rng(0))
+    assert np.concatenate(parts).size == 101
+    assert set(np.concatenate(parts).tolist()) == set(people.tolist())
+    with pytest.raises(InvalidParameterError, match="sum 1"):
+        shares(people, (0.5, 0.6), np.random.default_rng(0))
+
+
+def test_wrong_settings_and_names_are_refused() -> None:
+    with pytest.raises(InvalidParameterError, match="seeds"):
+        run_experiment(MADE, seeds=0)
+    with pytest.raises(InvalidParameterError, match="choose from lfw"):
+        find_experiment("lwf")
+    assert set(EXPERIMENTS) >= {"lfw", "speakers", "chimpanzees"}
