@@ -38,7 +38,7 @@ def demo(
         rng=rng,
     )
     world = simulate(n_subjects=80, n_strangers=80, dim=DIM, concentration=CONCENTRATION, rng=rng)
-    recognizer = OpenSetRecognizer(method="holue", target_fpir=0.05, random_state=seed)
+    recognizer = OpenSetRecognizer(method="holue-plus", target_fpir=0.05, random_state=seed)
     recognizer.fit(world.gallery.X, world.gallery.y)
     with console.status("Calibrating on other people …"):
         recognizer.calibrate(
@@ -75,38 +75,35 @@ def demo(
     console.print("\nNext, with your own embeddings (numpy arrays), in Python:", style="bold")
     console.print(
         "  from holue import OpenSetRecognizer, UNKNOWN\n"
-        "  r = OpenSetRecognizer(target_fpir=0.05).fit(X_gallery, y_gallery)\n"
-        "  r.calibrate(X_dev, y_dev, concentration_dev)    # y_dev = UNKNOWN for strangers\n"
+        "  r = OpenSetRecognizer('holue-plus').fit(X_gallery, y_gallery)\n"
+        "  r.calibrate(X_dev, y_dev, concentration_dev)  # y_dev: UNKNOWN for strangers\n"
         "  answers = r.identify(X, concentration)\n"
-        "docs/quickstart.md explains each line."
+        "docs/quickstart.md explains each line; with files: holue split, holue evaluate (see --help)."
     )
 
 
 def _spread(answers: Identifications, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Rows from the most to the least certain, evenly spread."""
+    """Rows from the most to the least certain, denser towards the end, where there is something to see."""
     order = np.argsort(answers.uncertainty, kind="stable")
-    return order[np.linspace(0, len(order) - 1, min(count, len(order))).astype(np.int64)]
+    return order[(np.linspace(0, 1, min(count, len(order))) ** 0.4 * (len(order) - 1)).astype(np.int64)]
 
 
 def _table(answers: Identifications, world: SimulatedWorld, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Table:
     table = Table(title="Probes, from the most to the least certain answer", title_justify="left")
-    for name in ("truth", "answer", "", "P(answer)", "second best", "sample κ", "uncertain"):
-        table.add_column(name, justify="right" if name in ("P(answer)", "sample κ", "uncertain") else "left")
+    for name in ("truth", "answer", "", "P(wrong)", "why"):
+        table.add_column(name, justify="right" if name == "P(wrong)" else "left")
     for row in rows:
         one, truth = answers[int(row)], world.probes.y[row]
         right = one.subject is truth or one.subject == truth
-        second = one.candidates[1]
         table.add_row(
             _name(truth),
             _name(one.subject),
             "[green]right[/]" if right else "[red]wrong[/]",
-            f"{one.p_unknown if one.subject is UNKNOWN else one.p_subject:.2f}",
-            f"{_name(second.subject)} ({second.probability:.2f})",
-            f"{world.probes.concentration[row]:.0f}",
             f"{one.uncertainty:.2f}",
+            one.reason,
         )
     return table
 
 
 def _name(subject: object) -> str:
-    return "unknown" if subject is UNKNOWN else f"#{subject}"
+    return "unknown" if subject is UNKNOWN else str(subject)
