@@ -14,6 +14,7 @@ from holue.cli.embed import embed
 from holue.cli.evaluate import evaluate
 from holue.cli.experiment import experiment, results
 from holue.cli.figures import figures
+from holue.cli.gallery_growth import gallery_growth
 from holue.cli.several import SeveralValues
 from holue.cli.split import split
 from holue.cli.train import train
@@ -48,3 +49,4 @@ app.command()(bench)
 app.command()(audit)
 app.command()(experiment)
 app.command()(results)
+app.command()(gallery_growth)
