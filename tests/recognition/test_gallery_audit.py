@@ -134,6 +134,8 @@ def test_bad_galleries_are_refused(clean):
         audit_gallery(np.eye(4), [0, 0, 1, 1])
     with pytest.raises(InvalidSubjectsError, match="names 2 samples"):
         audit_gallery(np.eye(4), [0, 1, 2, 3], sample_id=["a", "a", "b", "c"])
+    with pytest.raises(InvalidParameterError, match="quality must be one finite number per sample"):
+        audit_gallery(clean.X, clean.person, quality=[1.0])
     with pytest.raises(InvalidParameterError, match="target_fpir"):
         audit_gallery(np.eye(4), [0, 1, 2, 3], target_fpir=2.0)
 

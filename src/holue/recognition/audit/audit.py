@@ -8,32 +8,26 @@ there. Memory stays at a block of scores: no K × K matrix is made.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import poisson
 
 from holue.errors import GalleryTooSmallError, InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.left_out import LeftOut
 from holue.gallery.subjects import as_subjects
 from holue.recognition.audit.comparison import Comparison, Mask, Rows, neighbours
-from holue.recognition.audit.confusion import measured_probability_taken, probability_taken
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
-from holue.recognition.audit.populations import QUARTILE, OneStranger, SamePerson, fault_probabilities
+from holue.recognition.audit.populations import OneStranger, SamePerson, fault_probabilities
+from holue.recognition.audit.report import Report, pair_of
 from holue.recognition.leave_one_out import weighted_threshold
 from holue.recognition.operating import OperatingPoint, check_share, check_threshold
 
 LIKELY = 0.5
 """Probability from which a fault is reported."""
-POOR = 3.0
-"""Robust standard deviations below typical from which a reference is poor: 1 in 740 where qualities are normal."""
 TWINS = 0.01
 """Share of subjects that may be enrolled twice, when a sample's label is judged."""
-HUB = 1e-3
-"""A hub attracts more than chance (Poisson) gives even one subject of the gallery, with this probability."""
 
 KINDS = ("mislabelled", "duplicates", "look_alikes", "poor_references", "hubs")
 
@@ -120,7 +114,7 @@ def audit_gallery(
     near, near_score = neighbours(left, threads)
     pairs, pair_score, pair_probability = _duplicates(near, near_score, same)
     point = _point(after, wrong, pairs, target_fpir, threshold, notes)
-    report = _Report(before, after, names, point.threshold)
+    report = Report(before, after, names, point.threshold)
     return GalleryAudit(
         n_subjects=n_subjects,
         n_samples=n,
@@ -183,7 +177,7 @@ def _point(
     if threshold is None:
         twins = {tuple(pair) for pair in pairs.tolist()}
         met_twin = np.array(
-            [(min(a, b), max(a, b)) in twins for a, b in zip(left.row.tolist(), comparison.other.tolist())], dtype=bool
+            [pair_of(a, b) in twins for a, b in zip(left.row.tolist(), comparison.other.tolist())], dtype=bool
         )
         clean = ~wrong & ~met_twin
         if clean.sum() < 2:
@@ -204,158 +198,6 @@ def _point(
 def _fnir(comparison: Comparison, threshold: float) -> float | None:
     mated = comparison.share(comparison.left.paired)
     return comparison.share(comparison.failed(threshold)) / mated if mated else None
-
-
-@dataclass(frozen=True)
-class _Report:
-    """Rows turned into findings, with their costs."""
-
-    before: Comparison  # all samples in the templates
-    after: Comparison  # mislabelled ones left out
-    names: npt.NDArray[np.str_]
-    threshold: float
-
-    def _subject(self, row: int) -> Any:
-        return self.before.left.gallery.subjects[row].item()
-
-    def _example(self, row: int) -> str:
-        return str(self.names[self._first_sample[row]])
-
-    @cached_property
-    def _first_sample(self) -> Rows:
-        return np.unique(self.before.left.row, return_index=True)[1]
-
-    def mislabelled(self, wrong: Mask, probability: Float64Array) -> tuple[Mislabelled, ...]:
-        row, other = self.before.left.row, self.after.other
-        spoilt = self.before.failed(self.threshold) & ~self.after.failed(self.threshold) & ~wrong
-        spoilt_share = np.bincount(row, self.before.weight * spoilt, minlength=int(row.max()) + 1)
-        cost = spoilt_share / np.maximum(np.bincount(row, wrong, minlength=len(spoilt_share)), 1)
-        found = np.flatnonzero(wrong)
-        found = found[np.argsort(-(self.after.other_score - self.before.left.own_score)[found], kind="stable")]
-        return tuple(
-            Mislabelled(
-                sample=str(self.names[i]),
-                subject=self._subject(row[i]),
-                looks_like=self._subject(other[i]),
-                own_score=float(self.before.left.own_score[i]),
-                other_score=float(self.after.other_score[i]),
-                probability=float(probability[i]),
-                cost_fnir=float(cost[row[i]]),
-                samples=(str(self.names[i]), self._example(row[i]), self._example(other[i])),
-            )
-            for i in found.tolist()
-        )
-
-    def duplicates(self, pairs: Rows, score: Float64Array, probability: Float64Array) -> tuple[Duplicate, ...]:
-        return tuple(
-            Duplicate(
-                first=self._subject(a),
-                second=self._subject(b),
-                score=float(score[i]),
-                probability=float(probability[i]),
-                cost_fnir=self.after.share(self._taken_between(a, b)),
-                samples=(self._example(a), self._example(b)),
-            )
-            for i, (a, b) in enumerate(pairs.tolist())
-        )
-
-    def look_alikes(
-        self, near: Rows, near_score: Float64Array, duplicates: Rows, point: OperatingPoint
-    ) -> tuple[LookAlike, ...]:
-        known = {tuple(pair) for pair in duplicates.tolist()}
-        found: dict[tuple[int, int], float] = {}
-        for a, rank in np.argwhere(near_score >= self.threshold).tolist():
-            b = int(near[a, rank])
-            pair = (min(a, b), max(a, b))
-            if pair not in known:
-                found[pair] = float(near_score[a, rank])
-        ordered = sorted(found, key=lambda pair: (-found[pair], pair))
-        scores = np.array([found[pair] for pair in ordered])
-        p = self._probability_taken(scores, point)
-        return tuple(
-            LookAlike(
-                first=self._subject(a),
-                second=self._subject(b),
-                score=float(scores[i]),
-                probability_taken=float(p[i]),
-                observed_taken=self._observed(a, b),
-                cost_fnir=float(2 * p[i] / len(near)),
-                samples=(self._example(a), self._example(b)),
-            )
-            for i, (a, b) in enumerate(ordered)
-        )
-
-    def poor_references(self, quality: object, notes: list[str]) -> tuple[PoorReference, ...]:
-        left = self.before.left
-        if quality is not None:
-            value = np.asarray(quality, dtype=np.float64)
-            scale = value
-        elif left.samples.concentrations is not None:
-            value = left.samples.concentrations
-            scale = np.log(value)
-        else:
-            notes.append("references were not judged by quality: the samples have neither concentration nor quality")
-            return ()
-        count = np.bincount(left.row)
-        mean = np.bincount(left.row, scale) / count
-        typical = float(np.median(mean))
-        spread = float(np.median(np.abs(mean - typical))) / QUARTILE
-        deviations = (typical - mean) / max(spread, 1e-12)
-        failed = self.before.failed(self.threshold)
-        back = np.exp if quality is None else np.asarray
-        poor = np.flatnonzero(deviations > POOR)
-        return tuple(
-            PoorReference(
-                subject=self._subject(c),
-                quality=float(back(mean[c])),
-                typical=float(back(typical)),
-                deviations=float(deviations[c]),
-                cost_fnir=self.before.share(failed & (left.row == c)),
-                samples=(self._example(c),),
-            )
-            for c in poor[np.argsort(-deviations[poor], kind="stable")].tolist()
-        )
-
-    def hubs(self) -> tuple[Hub, ...]:
-        """Subjects whose pull is beyond chance: more others than a Poisson count gives the largest of K."""
-        comparison = self.after
-        n_subjects = len(comparison.left.gallery)
-        # One vote per subject, shared among its samples.
-        votes = np.bincount(comparison.other, comparison.weight, minlength=n_subjects) * n_subjects
-        limit = float(poisson.isf(HUB / n_subjects, n_subjects / (n_subjects - 1)))
-        cost = np.bincount(
-            comparison.other,
-            comparison.weight * (comparison.other_score >= self.threshold),
-            minlength=n_subjects,
-        )
-        hubs = np.flatnonzero(votes > limit)
-        return tuple(
-            Hub(
-                subject=self._subject(c),
-                attracted=float(votes[c] / (n_subjects - 1)),
-                times_expected=float(votes[c]),
-                cost_fpir=float(cost[c]),
-                samples=(self._example(c),),
-            )
-            for c in hubs[np.argsort(-votes[hubs], kind="stable")].tolist()
-        )
-
-    def _taken_between(self, a: int, b: int) -> Mask:
-        row, other = self.after.left.row, self.after.other
-        between = ((row == a) & (other == b)) | ((row == b) & (other == a))
-        return np.asarray(between & self.after.taken(self.threshold))
-
-    def _probability_taken(self, cosine: Float64Array, point: OperatingPoint) -> Float64Array:
-        own = self.after.left.own_score[self.after.left.paired]
-        if len(own) == 0:
-            return probability_taken(cosine, point.dim, point.concentration, point.threshold)
-        stranger = OneStranger.of(self.after.arbitrary_other())
-        return measured_probability_taken(cosine, SamePerson.of(own), stranger, point.threshold)
-
-    def _observed(self, a: int, b: int) -> float:
-        left = self.after.left
-        mated = left.paired & ((left.row == a) | (left.row == b))
-        return float((self._taken_between(a, b) & mated).sum() / max(int(mated.sum()), 1))
 
 
 def _check_distinct(names: npt.NDArray[np.str_]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ class Comparison:
         """One pass over the gallery."""
         return cls(left, *stranger_scores(left, threads))
 
-    @property
+    @cached_property
     def weight(self) -> Float64Array:
         """``1 / (K m_c)``: sums of it are shares of probes."""
         count = np.bincount(self.left.row, minlength=len(self.left.gallery))
