@@ -30,10 +30,9 @@ from holue.evidence.evidence import Evidence, merge
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Float64Array, FloatArray, as_concentrations, as_directions
 from holue.gallery.pooling import pool
+from holue.recognition.checks import check_positive, check_share
 from holue.recognition.model import Prior, VonMisesFisher, close, log_peak
 from holue.recognition.operating import (
-    check_positive,
-    check_share,
     concentration_from_threshold,
     threshold_from_concentration,
     unknown_prior_from_threshold,

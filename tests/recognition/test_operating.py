@@ -77,13 +77,30 @@ def test_holding_the_model_moves_the_threshold_with_the_gallery() -> None:
     assert "carried over" not in str(grown.for_gallery(1000))
 
 
+def test_holding_the_fpir_follows_the_strangers_themselves() -> None:
+    # Strangers whose comparisons spread further than uniform directions in 512 dimensions do (1/√512 = 0.044).
+    rng = np.random.default_rng(0)
+    best = {size: rng.normal(0.02, 0.07, size=(2000, size)).max(axis=1) for size in (100, 800)}
+    point = OperatingPoint.at_fpir(best[100], 0.05, dim=512, n_subjects=100)
+    achieved = {
+        hold: (best[800] >= point.for_gallery(800, hold).threshold).mean() for hold in ("model", "fpir", "threshold")
+    }
+    assert achieved["fpir"] == pytest.approx(0.05, abs=0.03)  # a quantile of 2000 strangers, carried eightfold
+    assert achieved["fpir"] < achieved["model"] < achieved["threshold"]
+    back = point.for_gallery(800, "fpir").for_gallery(100, "fpir")
+    assert back.threshold == pytest.approx(point.threshold)
+    assert back.concentration == pytest.approx(point.concentration)
+    with pytest.raises(InvalidParameterError, match="needs an operating point found on strangers"):
+        OperatingPoint.solve(dim=512, n_subjects=100, threshold=0.3).for_gallery(800, "fpir")
+
+
 def test_holding_the_threshold_solves_the_concentration_again() -> None:
     point = OperatingPoint.solve(dim=512, n_subjects=1000, threshold=0.3)
     grown = point.for_gallery(4000, hold="threshold")
     assert grown.threshold == 0.3
     assert grown.concentration == pytest.approx(concentration_from_threshold(512, 4000, 0.3))
     with pytest.raises(InvalidParameterError, match="hold must be"):
-        point.for_gallery(4000, hold="fpir")  # type: ignore[arg-type]
+        point.for_gallery(4000, hold="everything")  # type: ignore[arg-type]
 
 
 @settings(max_examples=200, deadline=None)

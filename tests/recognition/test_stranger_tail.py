@@ -36,3 +36,11 @@ def test_too_few_or_equal_strangers_are_refused():
         StrangerTail.of(np.ones(100), n_subjects=10, target_fpir=0.1)
     with pytest.raises(InvalidParameterError):
         StrangerTail.of(np.arange(50.0), n_subjects=0, target_fpir=0.1)
+
+
+@pytest.mark.parametrize("target", [0.3, 0.5, 0.9, 0.99])
+def test_generous_targets_have_a_tail_too(target: float) -> None:
+    scores = np.random.default_rng(5).normal(size=(500, 20)).max(axis=1) / 20
+    tail = StrangerTail.of(scores, n_subjects=20, target_fpir=target)
+    assert tail.fpir(20, tail.threshold(20, target)) == pytest.approx(target)
+    assert tail.threshold(200, target) > tail.threshold(20, target)

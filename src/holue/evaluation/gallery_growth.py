@@ -22,8 +22,9 @@ from holue.evidence.others import evidence_of_others
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
+from holue.recognition.checks import check_share
 from holue.recognition.leave_one_out import weighted_threshold
-from holue.recognition.operating import OperatingPoint, check_share
+from holue.recognition.operating import OperatingPoint
 from holue.recognition.stranger_tail import StrangerTail
 
 

@@ -27,9 +27,9 @@ from holue.evaluation.columns import BoolArray, flags, same_length
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.subject_rates import SubjectRate, SubjectRates, percentiles, quotients
 from holue.gallery.subjects import as_subjects
+from holue.recognition.checks import check_share
 from holue.recognition.decisions import Decisions, check_unit, risk_columns
 from holue.recognition.fixed_sequence import chosen_test
-from holue.recognition.operating import check_share
 
 RATES = ("fpir", "fnir", "filtered_share")
 

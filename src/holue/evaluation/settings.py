@@ -9,7 +9,7 @@ import numpy as np
 
 from holue.errors import InvalidParameterError
 from holue.evaluation.rejection import check_grid
-from holue.recognition.operating import check_positive, check_share, is_number
+from holue.recognition.checks import check_positive, check_share, is_number
 
 ThresholdFrom = Literal["dev", "eval"]
 

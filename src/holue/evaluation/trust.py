@@ -21,8 +21,8 @@ from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evaluation.subject_rates import SubjectRate, SubjectRates
 from holue.recognition.certificate import CannotCertifyError, RiskCertificate
+from holue.recognition.checks import check_share
 from holue.recognition.decisions import RISKS, RiskName, Unit, check_risk, check_unit, risk_columns
-from holue.recognition.operating import check_share
 from holue.recognition.recognizer import OpenSetRecognizer
 from holue.recognition.risk import RiskController
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from holue.errors import CalibrationDataError
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.operating import check_share
+from holue.recognition.checks import check_share
 from holue.recognition.reading import Reading
 
 

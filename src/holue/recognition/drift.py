@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from holue.errors import CalibrationDataError, InvalidInputError, InvalidParameterError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.operating import check_share
+from holue.recognition.checks import check_share
 
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer

@@ -18,8 +18,8 @@ import numpy as np
 
 from holue.gallery.gallery import Gallery
 from holue.recognition.certificate import CannotCertifyError, RiskCertificate
+from holue.recognition.checks import check_share
 from holue.recognition.decisions import Decisions, Development, RiskName, Unit, check_risk, check_unit
-from holue.recognition.operating import check_share
 from holue.recognition.risk import certificate, refuse_fixed_filter
 
 if TYPE_CHECKING:

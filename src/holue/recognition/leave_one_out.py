@@ -24,9 +24,10 @@ from holue.evidence.evidence import Evidence, merge
 from holue.evidence.others import evidence_of_one, evidence_of_others
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.left_out import LeftOut
+from holue.recognition.checks import check_share
 from holue.recognition.conformal import ConformalScores
 from holue.recognition.fingerprint import fingerprints
-from holue.recognition.operating import OperatingPoint, check_share
+from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality import SCORES
 from holue.recognition.reading import Reading
 from holue.recognition.settings import check_settings

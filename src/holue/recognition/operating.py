@@ -10,7 +10,6 @@ solved for instead, in closed form.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -18,10 +17,12 @@ from scipy.optimize import brentq
 
 from holue.errors import CalibrationDataError, InvalidParameterError, UnreachableThresholdError
 from holue.gallery.embeddings import Float64Array
+from holue.recognition.checks import check_positive, check_share, check_size, check_threshold
 from holue.recognition.model import Prior, VonMisesFisher
+from holue.recognition.stranger_tail import StrangerTail
 from holue.sphere.bessel import log_hyp0f1, mean_resultant_length
 
-Hold = Literal["model", "threshold"]
+Hold = Literal["model", "fpir", "threshold"]
 LARGEST_CONCENTRATION = 1e7
 SMALLEST_HELD = 1.0
 
@@ -121,6 +122,7 @@ class OperatingPoint:
     achieved_fpir: float | None = None
     n_nonmated: int = 0
     carried_from: int | None = None  # size of the gallery it was solved for, where that is another
+    tail: StrangerTail | None = None  # how strangers' best scores grow with the gallery, where they were seen
 
     @classmethod
     def solve(
@@ -177,7 +179,13 @@ class OperatingPoint:
             concentration=concentration,
         )
         achieved = float(np.mean(np.asarray(nonmated_scores) >= tau))
-        return replace(point, target_fpir=float(target_fpir), achieved_fpir=achieved, n_nonmated=len(nonmated_scores))
+        return replace(
+            point,
+            target_fpir=float(target_fpir),
+            achieved_fpir=achieved,
+            n_nonmated=len(nonmated_scores),
+            tail=_tail(nonmated_scores, n_subjects, target_fpir),
+        )
 
     @property
     def unknown_prior(self) -> float:
@@ -192,8 +200,10 @@ class OperatingPoint:
     def for_gallery(self, n_subjects: int, hold: Hold = "model") -> OperatingPoint:
         """The same point for a gallery of another size.
 
-        ``hold="model"`` keeps κ and β, and τ moves by ``ln(K′/K)/κ``: the threshold follows the gallery, which keeps FPIR
-        close to its target. ``hold="threshold"`` keeps τ (and β, or κ where β was solved for) and solves the other again.
+        ``hold="model"`` keeps κ and β, and τ moves by ``ln(K′/K)/κ``: the class model's own idea of how strangers' best scores
+        grow, which falls short of real ones. ``hold="fpir"`` moves τ by what the validation strangers themselves say about the
+        growth (:class:`StrangerTail`), keeps β and solves κ again: FPIR stays near its target over tens of times the size.
+        ``hold="threshold"`` keeps τ (and β, or κ where β was solved for) and solves the other again.
         """
         if n_subjects == self.n_subjects:
             return self
@@ -202,15 +212,15 @@ class OperatingPoint:
         if hold == "model":
             tau = _threshold(self.dim, n_subjects, self.concentration, self.prior)
             return replace(self, n_subjects=n_subjects, threshold=tau, carried_from=origin)
-        if hold != "threshold":
-            raise InvalidParameterError(f"hold must be 'model' or 'threshold', got {hold!r}")
-        kept = self.concentration if self.solved == "unknown_prior" else None
+        if hold not in ("fpir", "threshold"):
+            raise InvalidParameterError(f"hold must be 'model', 'fpir' or 'threshold', got {hold!r}")
+        fixed = self.solved == "unknown_prior"
         point = OperatingPoint.solve(
             dim=self.dim,
             n_subjects=n_subjects,
-            threshold=self.threshold,
-            unknown_prior=self.unknown_prior if kept is None else 0.5,
-            concentration=kept,
+            threshold=self.threshold if hold == "threshold" else self._followed(n_subjects),
+            unknown_prior=0.5 if fixed else self.unknown_prior,
+            concentration=self.concentration if fixed else None,
         )
         return replace(
             point,
@@ -218,7 +228,16 @@ class OperatingPoint:
             achieved_fpir=self.achieved_fpir,
             n_nonmated=self.n_nonmated,
             carried_from=origin,
+            tail=self.tail,
         )
+
+    def _followed(self, n_subjects: int) -> float:
+        if self.tail is None or self.target_fpir is None:
+            raise InvalidParameterError(
+                "hold='fpir' needs an operating point found on strangers' scores that differ; use hold='model'"
+            )
+        here, there = (self.tail.threshold(k, self.target_fpir) for k in (self.n_subjects, n_subjects))
+        return min(self.threshold + there - here, 1.0)
 
     def __str__(self) -> str:
         fpir = ""
@@ -271,37 +290,11 @@ def threshold_at_fpir(nonmated_scores: Float64Array, target_fpir: float) -> floa
     return (lowest_accepted + highest_rejected) / 2
 
 
-def is_number(value: object) -> bool:
-    """Whether ``value`` is one real number (a bool is not)."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def check_share(name: str, value: float) -> float:
-    """``value`` when it lies strictly between 0 and 1."""
-    if not is_number(value) or not 0 < value < 1:
-        raise InvalidParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}")
-    return float(value)
-
-
-def check_positive(name: str, value: float) -> float:
-    """``value`` when it is positive and finite."""
-    if not is_number(value) or not 0 < value < np.inf:
-        raise InvalidParameterError(f"{name} must be positive and finite, got {value!r}")
-    return float(value)
-
-
-def check_threshold(threshold: float) -> float:
-    """``threshold`` when it can be compared with a cosine."""
-    if not is_number(threshold) or not -1 - 1e-5 <= threshold <= 1 + 1e-5:
-        raise InvalidParameterError(f"threshold must be a cosine between -1 and 1, got {threshold!r}")
-    return float(threshold)
-
-
-def check_size(dim: int, n_subjects: int) -> None:
-    """At least two dimensions and one subject."""
-    for name, value, least in (("dim", dim, 2), ("n_subjects", n_subjects, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InvalidParameterError(f"{name} must be a whole number of at least {least}, got {value!r}")
+def _tail(nonmated_scores: Float64Array, n_subjects: int, target_fpir: float) -> StrangerTail | None:
+    try:
+        return StrangerTail.of(nonmated_scores, n_subjects=n_subjects, target_fpir=target_fpir)
+    except CalibrationDataError:
+        return None  # scores that are all alike say nothing about growth
 
 
 def _threshold(dim: int, n_subjects: int, concentration: float, prior: Prior) -> float:

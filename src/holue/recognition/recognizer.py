@@ -58,8 +58,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     threshold : float or None
         A fixed cosine threshold τ in place of one calibrated for ``target_fpir``; then the methods that learn nothing ("galue",
         "galue-entropy", "acceptance", "quality", "holue-closed") need no calibration.
-    hold : "model" or "threshold"
-        What stays when the gallery changes size: κ and β, so that the threshold follows the gallery, or the threshold.
+    hold : "model", "fpir" or "threshold"
+        What stays when the gallery changes size: κ and β, so that the threshold follows the gallery; the FPIR, as the
+        validation strangers' own scores foretell it; or the threshold.
     weighting : "uniform" or "concentration"
         How the samples of a subject are pooled.
     threads : int or None

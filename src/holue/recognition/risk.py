@@ -11,9 +11,9 @@ from holue.errors import InvalidParameterError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.recognition.certificate import CannotCertifyError, RiskCertificate
+from holue.recognition.checks import check_share
 from holue.recognition.decisions import RISKS, Development, RiskName, Unit, check_risk, check_unit
 from holue.recognition.fixed_sequence import Walk, scale_needed, walk
-from holue.recognition.operating import check_share
 
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer

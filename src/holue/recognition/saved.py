@@ -18,6 +18,7 @@ from holue.recognition.model import Prior
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality import SCORES
 from holue.recognition.settings import check_settings
+from holue.recognition.stranger_tail import StrangerTail
 
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer
@@ -69,7 +70,8 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
         recognizer.n_features_in_ = recognizer.gallery_.dim
         if content["operating_point"] is not None:
             fields = dict(content["operating_point"])
-            recognizer.operating_point_ = OperatingPoint(**{**fields, "prior": Prior(**fields["prior"])})
+            tail = None if fields["tail"] is None else StrangerTail(**fields["tail"])
+            recognizer.operating_point_ = OperatingPoint(**{**fields, "prior": Prior(**fields["prior"]), "tail": tail})
         if content["quality"]:
             quality = SCORES[recognizer.method]()
             quality.restore({k.removeprefix(QUALITY): v for k, v in arrays.items() if k.startswith(QUALITY)})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holue.errors import InvalidParameterError
-from holue.recognition.operating import check_positive, check_share, check_threshold, is_number
+from holue.recognition.checks import check_positive, check_share, check_threshold, is_number
 from holue.recognition.quality import SCORES
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def check_settings(settings: OpenSetRecognizer) -> None:
     if lowest is not None and not (is_number(lowest) and np.isfinite(lowest)):
         raise InvalidParameterError(f"filter_below must be a finite quality or None, got {lowest!r}")
     for name, value, allowed in (
-        ("hold", settings.hold, ("model", "threshold")),
+        ("hold", settings.hold, ("model", "fpir", "threshold")),
         ("weighting", settings.weighting, ("uniform", "concentration")),
     ):
         if value not in allowed:

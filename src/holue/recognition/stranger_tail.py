@@ -5,7 +5,8 @@ of K independent ones stays below τ with probability ``Φ((τ − m)/σ)^K = 1 
 
     τ(K) = m + σ Φ⁻¹( (1 − FPIR)^{1/K} )
 
-m and σ come from two quantiles of the best scores of strangers at one size: the median, and the one the threshold is at.
+m and σ come from two quantiles of the best scores of strangers at one size: the median (a lower one where the threshold itself is
+near or below the median), and the one the threshold is at.
 Holding κ and β instead moves τ by ln(K′/K)/κ, which is the class model's idea of a stranger (uniform on the sphere); real
 strangers spread further, and FPIR grows (see docs/growing-galleries.md).
 """
@@ -19,7 +20,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from holue.errors import CalibrationDataError
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.operating import check_share, check_size
+from holue.recognition.checks import check_share, check_size
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class StrangerTail:
             )
         order = np.argsort(scores)
         up_to = np.cumsum(np.ones(len(scores)) if weight is None else weight[order])
-        levels = np.array([min(0.5, 1 - 2 * share), 1 - share])
+        levels = np.array([0.5 if share <= 0.25 else (1 - share) / 2, 1 - share])
         middle, high = scores[order[np.searchsorted(up_to, levels * up_to[-1]).clip(max=len(scores) - 1)]]
         z_middle, z_high = ndtri_exp(np.log(levels) / n_subjects)
         deviation = float((high - middle) / (z_high - z_middle))
