@@ -15,7 +15,6 @@ from holue.embedding.samples import Sample
 from holue.errors import InvalidFileError
 from holue.experiments.archive import Archive, data_directory, read_table
 from holue.experiments.degradation import draw_image_degradation
-from holue.experiments.experiment import Size
 from holue.experiments.versions import mixed, random_rank
 
 
@@ -125,12 +124,15 @@ def test_each_sample_is_mixed_in_once() -> None:
 
 
 @pytest.mark.data
-def test_chimpanzees_have_known_animals_and_levels() -> None:
-    if not (data_directory() / "chimpanzees").is_dir():
+def test_roles_of_the_real_animals_share_nobody() -> None:
+    folder = data_directory() / "chimpanzees"
+    if not folder.is_dir():
         pytest.skip(f"the real data is not at {data_directory()}; set HOLUE_DATA")
-    from holue.experiments.chimpanzees import read_animals
+    from holue.experiments.chimpanzees import Roles
 
-    animals = read_animals(Size(quick=True))
-    assert len(np.unique(animals.animal)) > 80
-    assert set(animals.level.tolist()) == {"under 100 px", "100 to 200 px", "over 200 px"}
-    assert animals.images.shape[1:] == (48, 48, 3)
+    rows = read_table(folder / "labels.csv", ("subset", "identity"))
+    animals = np.array([f"{row['subset']}/{row['identity']}" for row in rows])
+    roles = Roles.draw(animals, 12, np.random.default_rng(0))
+    dealt = [roles.development, roles.evaluation, roles.heads, roles.development_strangers, roles.evaluation_strangers]
+    everyone = np.concatenate([*dealt, *roles.rare])
+    assert len(everyone) == len(np.unique(everyone)) == len(np.unique(animals)) == 102

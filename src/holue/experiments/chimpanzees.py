@@ -1,66 +1,56 @@
-"""The ``chimpanzees`` experiment: a small network trained on some animals, then open-set recognition of others."""
+"""The ``chimpanzees`` experiment: a recogniser trained on some animals, which then meets them again, and strangers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from holue.embedding.arcface import Margin
-from holue.embedding.augmentation import Augmentation
+from holue.embedding.arcface import Margin, train_arcface_head
+from holue.embedding.embedder import OnnxEmbedder
 from holue.embedding.embedding_file import EmbeddingFile, Names
-from holue.embedding.image_network import ImageNetwork, Images, train_arcface_network
-from holue.embedding.images import ImageInput
 from holue.embedding.train import TrainingSettings, content_hash
-from holue.errors import InvalidFileError
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.experiments.archive import data_directory, open_zip, read_table
+from holue.experiments.archive import Archive, data_directory, read_table
 from holue.experiments.cache import cache_location
 from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Protocols, Size
-from holue.experiments.quality_heads import QualityHeads, TrainingPeople
+from holue.experiments.quality_heads import QualityHeads, TrainingPeople, required_features
 from holue.experiments.split import shares
 from holue.experiments.versions import Mask, random_rank
 
-PIXELS = 48
 FEWEST_IMAGES = 12
 """Of an animal that is enrolled or trained on; those with fewer can only be strangers."""
-MOST_IMAGES = 80
-ENROLLED = 5
-KNOWN = "animals of the training"
+MOST_IMAGES = 150
+ENROLLED = 10
+QUICK_IMAGES = 2048
+UNSEEN = "enrolled animals that the recogniser never saw"
 SIZES = (100, 200)
 """Bounds, in pixels of the original crop, of what counts as small, medium and large."""
 
 
 @dataclass(frozen=True, eq=False)
 class Animals:
-    """Face crops, who they show, and how large they were."""
+    """What a recogniser of human faces sees of each crop, who it shows, and how large it was."""
 
-    images: Images
-    animal: Names
+    faces: EmbeddingFile
     level: Names
 
+    @property
+    def animal(self) -> Names:
+        """Whom each crop shows."""
+        return self.faces.subject_id
 
-def read_animals(size: Size) -> Animals:
-    """The crops of C-Tai and C-Zoo, at the size the network reads."""
+
+def embed_animals(size: Size) -> Animals:
+    """Embed the crops of C-Tai and C-Zoo once; later calls only read the cache."""
     folder = data_directory() / "chimpanzees"
     rows = read_table(folder / "labels.csv", ("file", "subset", "identity", "orig_w", "orig_h"))
-    archive, reader = open_zip(folder / "faces112.zip"), ImageInput(PIXELS, PIXELS)
+    archive = Archive(folder / "faces112.zip", OnnxEmbedder.open("arcface"), size.cache_dir, size.progress)
     if size.quick:
-        rows = rows[::3]
-    images = []
-    for row in rows:
-        origin = f"{archive.filename}: {row['file']}"
-        try:
-            content = archive.read(row["file"])
-        except KeyError as error:
-            raise InvalidFileError(f"{origin}: no such member") from error
-        images.append(_resized(np.asarray(reader.decode(content, origin), dtype=np.uint8)))
-    return Animals(
-        np.stack(images),
-        np.array([f"{row['subset']}/{row['identity']}" for row in rows]),
-        np.array([size_level(min(int(row["orig_w"]), int(row["orig_h"]))) for row in rows]),
-    )
+        rows = rows[:QUICK_IMAGES]
+    names = [f"{row['subset']}/{row['identity']}" for row in rows]
+    levels = [size_level(min(int(row["orig_w"]), int(row["orig_h"]))) for row in rows]
+    return Animals(archive.clean([row["file"] for row in rows], names), np.array(levels))
 
 
 def size_level(pixels: int) -> str:
@@ -74,98 +64,105 @@ def size_level(pixels: int) -> str:
     return f"{SIZES[0]} to {SIZES[1]} px" if pixels < SIZES[1] else f"over {SIZES[1]} px"
 
 
-def chimpanzee_protocols(animals: Animals, seed: int, size: Size) -> dict[str, IdentificationProtocol]:
-    """The protocols of a seed: animals the network never saw, those of its training in images it never saw, and norm only.
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """Which animal does what; nobody is in two roles.
 
-    Half of the animals with enough images train the network, a fifth is the development part and the rest the evaluation part;
-    in these two, half of the animals is enrolled. Of the training animals two quarters of the images train the network, one
-    trains the quality heads, and one is for probes of known animals. Animals with few images are strangers.
+    The recogniser knows ``development``, ``evaluation`` and ``heads``; the first two are enrolled in their parts, the last train
+    the quality heads. Strangers it has never seen; the rare ones have too few images to be enrolled.
+    """
+
+    development: Names
+    evaluation: Names
+    heads: Names
+    development_strangers: Names
+    evaluation_strangers: Names
+    rare: tuple[Names, ...]
+
+    @classmethod
+    def draw(cls, animals: Names, fewest: int, rng: np.random.Generator) -> Roles:
+        """Of the animals with enough images 20 and 27 % are enrolled, 16 % train the heads, 17 and 20 % are strangers."""
+        names, counts = np.unique(animals, return_counts=True)
+        first, second, third, fourth, fifth = shares(names[counts >= fewest], (0.2, 0.27, 0.16, 0.17, 0.2), rng)
+        return cls(first, second, third, fourth, fifth, shares(names[counts < fewest], (0.5, 0.5), rng))
+
+
+def chimpanzee_protocols(animals: Animals, seed: int, size: Size) -> dict[str, IdentificationProtocol]:
+    """The protocols of a seed: animals of the recogniser's training among strangers, and animals it never saw.
+
+    Three fifths of the images of an animal that the recogniser knows train it; ten of these are enrolled. The other two fifths
+    are the mated probes, or train the quality heads. Animals that the recogniser never saw are the strangers; in the variant
+    half of those with enough images are enrolled, instead of the known ones.
     """
     rng = np.random.default_rng([seed, 3])
     rank = random_rank(animals.animal, rng)
-    kept = rank < MOST_IMAGES
-    names, counts = np.unique(animals.animal, return_counts=True)
-    fewest = FEWEST_IMAGES // 3 if size.quick else FEWEST_IMAGES
-    training, development, evaluation = shares(names[counts >= fewest], (0.5, 0.2, 0.3), rng)
-    rare = shares(names[counts < fewest], (0.5, 0.5), rng)
-    enrolled = {role: shares(some, (0.5, 0.5), rng)[0] for role, some in (("dev", development), ("eval", evaluation))}
+    kept, count = rank < MOST_IMAGES, 2 if size.quick else ENROLLED
+    roles = Roles.draw(animals.animal, FEWEST_IMAGES // 3 if size.quick else FEWEST_IMAGES, rng)
 
-    inside = np.isin(animals.animal, training) & kept
-    seen = inside & (rank % 4 < 2)
-    network = _train(animals, seen, seed, size)
-    file = _embedded(network, animals)
-    learning = file.take(inside & (rank % 4 == 2))
-    heads = QualityHeads.train(
-        TrainingPeople(file.take(seen), _several(learning), _several(learning)),
-        settings=size.training(seed),
-        cache_dir=size.cache_dir,
-    )
-    count = 2 if size.quick else ENROLLED
+    def shows(*names: Names) -> Mask:
+        return np.isin(animals.animal, np.concatenate(names)) & kept
 
-    def part(searched: Mask, gallery: Mask, norm_only: bool = False) -> ProtocolPart:
+    trained = rank % 5 < 3
+    file = _recognised(animals, shows(roles.development, roles.evaluation, roles.heads) & trained, seed, size)
+    learning = _several(file.take(shows(roles.heads) & ~trained))
+    people = TrainingPeople(file.take(shows(roles.heads) & trained), learning, learning)
+    heads = QualityHeads.train(people, settings=size.training(seed), cache_dir=size.cache_dir)
+
+    def part(gallery: Mask, searched: Mask, norm_only: bool) -> ProtocolPart:
         return heads.part(file.take(gallery), file.take(searched), animals.level[searched], norm_only=norm_only)
 
-    def unseen(people: Names, known: Names, strangers: Names, norm_only: bool) -> ProtocolPart:
-        everyone = np.isin(animals.animal, np.concatenate([people, strangers])) & kept
-        gallery = np.isin(animals.animal, known) & (rank < count)
-        return part(everyone & ~gallery, gallery, norm_only)
+    def known(people: Names, strangers: Names, rare: Names, norm_only: bool = False) -> ProtocolPart:
+        # Of five ranks in a row three are trained on.
+        first = shows(people) & trained & (rank < np.ceil(count * 5 / 3))
+        return part(first, (shows(people) & ~trained) | shows(strangers, rare), norm_only)
 
-    def protocol(evaluated: ProtocolPart, norm_only: bool = False) -> IdentificationProtocol:
-        developed = unseen(development, enrolled["dev"], rare[0], norm_only)
-        notes = (f"seed {seed}", f"network and heads trained on {len(training)} animals")
-        return IdentificationProtocol("chimpanzees", developed, evaluated, notes)
+    def unseen(strangers: Names, rare: Names) -> ProtocolPart:
+        gallery = shows(strangers[::2]) & (rank < count)
+        return part(gallery, shows(strangers, rare) & ~gallery, norm_only=False)
 
-    strangers = np.isin(animals.animal, np.concatenate([evaluation, rare[1]])) & kept
+    def protocol(development: ProtocolPart, evaluation: ProtocolPart) -> IdentificationProtocol:
+        notes = (f"seed {seed}", f"heads trained on {len(roles.heads)} other animals")
+        return IdentificationProtocol("chimpanzees", development, evaluation, notes)
+
     return {
-        MAIN: protocol(unseen(evaluation, enrolled["eval"], rare[1], False)),
-        KNOWN: protocol(part((inside & (rank % 4 == 3)) | strangers, seen & (rank < 2 * count))),
-        NORM_ONLY: protocol(unseen(evaluation, enrolled["eval"], rare[1], True), True),
+        variant: protocol(
+            known(roles.development, roles.development_strangers, roles.rare[0], variant == NORM_ONLY),
+            known(roles.evaluation, roles.evaluation_strangers, roles.rare[1], variant == NORM_ONLY),
+        )
+        for variant in (MAIN, NORM_ONLY)
+    } | {
+        UNSEEN: protocol(
+            unseen(roles.development_strangers, roles.rare[0]), unseen(roles.evaluation_strangers, roles.rare[1])
+        )
     }
 
 
-def _train(animals: Animals, seen: Mask, seed: int, size: Size) -> ImageNetwork:
-    return train_arcface_network(
-        animals.images[seen],
-        animals.animal[seen],
-        first_channels=16,
+def _recognised(animals: Animals, seen: Mask, seed: int, size: Size) -> EmbeddingFile:
+    """Every crop in a new embedding, learnt with ArcFace from the features of the crops that are ``seen``."""
+    settings = TrainingSettings(epochs=3 if size.quick else 20, held_out=0.0, seed=seed)
+    head = train_arcface_head(
+        animals.faces.take(seen),
+        hidden=512,
         margin=Margin(0.2, 16.0),
-        augmentation=Augmentation(flip=True, erase=0.2),
-        settings=TrainingSettings(
-            epochs=2 if size.quick else 30,
-            batch_size=64,
-            peak_learning_rate=5e-3,
-            weight_decay=5e-2,
-            held_out=0.0,
-            seed=seed,
-        ),
-        checkpoint_dir=cache_location(size.cache_dir, "networks"),
-        progress=size.progress,
+        settings=settings,
+        checkpoint_dir=cache_location(size.cache_dir, "heads"),
     )
-
-
-def _embedded(network: ImageNetwork, animals: Animals) -> EmbeddingFile:
-    embeddings, features = network.predict(animals.images)
-    ids = np.array([str(row) for row in range(len(animals.animal))])
-    weights = [tensor.numpy() for tensor in network.module.state_dict().values()]
-    return EmbeddingFile(embeddings, features, ids, animals.animal, content_hash(*weights), "chimpanzee network")
+    weights = [tensor.numpy() for tensor in head.module.state_dict().values()]
+    fingerprint = content_hash(animals.faces.fingerprint, *weights)
+    embeddings = head.predict(required_features(animals.faces))
+    return replace(animals.faces, embeddings=embeddings, fingerprint=fingerprint, model="chimpanzee head")
 
 
 def _several(file: EmbeddingFile) -> EmbeddingFile:
     """Samples of animals that have at least two: the others have no genuine pair."""
     names, counts = np.unique(file.subject_id, return_counts=True)
-    keep: npt.NDArray[np.bool_] = np.isin(file.subject_id, names[counts > 1])
-    return file.take(keep)
-
-
-def _resized(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    from PIL import Image
-
-    return np.asarray(Image.fromarray(pixels).resize((PIXELS, PIXELS), Image.Resampling.BILINEAR))
+    return file.take(np.isin(file.subject_id, names[counts > 1]))
 
 
 def _load(size: Size) -> Protocols:
-    animals = read_animals(size)
+    animals = embed_animals(size)
     return lambda seed: chimpanzee_protocols(animals, seed, size)
 
 
-CHIMPANZEES = Experiment("chimpanzees", "Animals: chimpanzee faces, a small network trained on other animals", _load)
+TITLE = "Animals: chimpanzee faces, an ArcFace head on the features of a recogniser of human faces"
+CHIMPANZEES = Experiment("chimpanzees", TITLE, _load)
