@@ -106,7 +106,8 @@ def chimpanzee_protocols(animals: Animals, seed: int, size: Size) -> dict[str, I
     file = _recognised(animals, shows(roles.development, roles.evaluation, roles.heads) & trained, seed, size)
     learning = _several(file.take(shows(roles.heads) & ~trained))
     people = TrainingPeople(file.take(shows(roles.heads) & trained), learning, learning)
-    heads = QualityHeads.train(people, settings=size.training(seed), cache_dir=size.cache_dir)
+    # A tenth of so few animals would be one.
+    heads = QualityHeads.train(people, settings=size.training(seed, held_out=0.2), cache_dir=size.cache_dir)
 
     def part(gallery: Mask, searched: Mask, norm_only: bool) -> ProtocolPart:
         return heads.part(file.take(gallery), file.take(searched), animals.level[searched], norm_only=norm_only)

@@ -48,9 +48,9 @@ class Size:
     cache_dir: Path | None = None
     progress: Progress | None = None
 
-    def training(self, seed: int) -> TrainingSettings:
-        """How heads are trained."""
-        return TrainingSettings(seed=seed, epochs=3 if self.quick else TrainingSettings.epochs)
+    def training(self, seed: int, held_out: float = 0.1) -> TrainingSettings:
+        """How heads are trained, stopped early by a share of their subjects."""
+        return TrainingSettings(seed=seed, epochs=3 if self.quick else TrainingSettings.epochs, held_out=held_out)
 
 
 @dataclass(frozen=True)
