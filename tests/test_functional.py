@@ -5,7 +5,13 @@ import pytest
 
 import holue
 from holue import functional
-from holue.errors import HolueError, InvalidConcentrationError, InvalidEmbeddingsError, InvalidParameterError
+from holue.errors import (
+    HolueError,
+    InvalidConcentrationError,
+    InvalidEmbeddingsError,
+    InvalidInputError,
+    InvalidParameterError,
+)
 
 UNIT = np.eye(4)
 
@@ -90,10 +96,17 @@ def test_bad_input_is_refused_by_every_function() -> None:
     with pytest.raises(InvalidEmbeddingsError, match="3 features, the gallery has 4"):
         functional.posterior(np.eye(3), UNIT, 5.0)
     for kappa in (0.0, -1.0, np.inf, np.nan, None, "5"):
-        with pytest.raises(InvalidParameterError, match="concentration"):
+        with pytest.raises(InvalidConcentrationError, match="concentration"):
             functional.posterior(UNIT, UNIT, kappa)  # type: ignore[arg-type]
         with pytest.raises(HolueError):
             functional.log_normalizer(4, -1.0)
+    with pytest.raises(InvalidParameterError, match="first_subject"):
+        functional.evidence(UNIT, UNIT, [1.0], first_subject=1.5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameterError, match="sharpness must be numbers"):
+        functional.evidence(UNIT, UNIT, "x")
+    seen = functional.evidence(UNIT, UNIT, [1.0])
+    with pytest.raises(InvalidInputError, match="would count twice"):
+        functional.merge(seen, seen)
     for kappa_x in (0.0, np.inf, None, [1.0, 2.0]):
         with pytest.raises(InvalidConcentrationError):
             functional.holistic_terms(UNIT, kappa_x, UNIT, 5.0)

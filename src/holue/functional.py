@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import numpy.typing as npt
 
-from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError
+from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError, InvalidParameterError
 from holue.evaluation.calibration_error import (
     brier_score,
     expected_calibration_error,
@@ -65,6 +66,8 @@ def evidence(
     ([[0, 1]], [[1.0, 0.0]], [[1.3133]])
     """
     probes, subjects = _pair(directions, gallery)
+    if isinstance(first_subject, bool) or not isinstance(first_subject, int | np.integer) or first_subject < 0:
+        raise InvalidParameterError(f"first_subject must be a whole number of at least 0, got {first_subject!r}")
     seen = scan(probes, subjects, sharpness, top_k=top_k, threads=threads)
     return seen.shifted(first_subject) if first_subject else seen
 
@@ -114,19 +117,19 @@ def holistic_terms(
     model = VonMisesFisher(subjects.shape[1], check_positive("concentration", concentration))
     prior = Prior.of(check_share("unknown_prior", unknown_prior))
     t = check_positive("temperature", temperature)
-    seen = scan(probes, subjects, [model.slope / t], top_k=1)
+    # In float64 block by block, whatever the gallery's precision: κ_x and κ would multiply the error of a float32 cosine.
+    seen = scan(probes.astype(np.float64, copy=False), subjects, [model.slope / t], top_k=1)
     tempered = close(seen, 0, model, prior, len(subjects), t)
     return tempered.kl_gallery, tempered.kl_unknown(log_peak(model.dim, kappa_x))
 
 
 def _pair(directions: object, gallery: object) -> tuple[FloatArray, FloatArray]:
-    subjects = as_directions(gallery, field="gallery")
-    probes = as_directions(directions, field="directions")
-    if probes.shape[1] != subjects.shape[1]:
+    widths = [X.shape[1] if getattr(X, "ndim", 0) == 2 else None for X in (directions, gallery)]  # type: ignore[attr-defined]
+    if None not in widths and widths[0] != widths[1]:
         raise InvalidEmbeddingsError(
-            f"directions have {probes.shape[1]} features, the gallery has {subjects.shape[1]}: both must come from the "
-            "same embedding model"
+            f"directions have {widths[0]} features, the gallery has {widths[1]}: both must come from the same embedding model"
         )
+    probes, subjects = as_directions(directions, field="directions"), as_directions(gallery, field="gallery")
     return probes, subjects
 
 

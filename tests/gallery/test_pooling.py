@@ -65,6 +65,13 @@ def test_precision_weighting_is_the_inverse_variance_mean() -> None:
     np.testing.assert_allclose(templates.directions[0], fused / np.linalg.norm(fused))
 
 
+def test_only_the_proportions_of_concentrations_count() -> None:
+    X, kappa = np.random.default_rng(2).normal(size=(4, 3)), np.array([1.0, 5.0, 2.0, 9.0])
+    usual = pool(X, [1, 1, 2, 2], concentration=kappa, weighting="concentration")[1].directions
+    tiny = pool(X, [1, 1, 2, 2], concentration=kappa * 1e-13, weighting="concentration")[1].directions
+    np.testing.assert_allclose(tiny, usual, rtol=1e-12)
+
+
 def test_float32_samples_give_float32_templates() -> None:
     _, templates = pool(np.eye(3, dtype=np.float32), [1, 1, 2])
     assert templates.directions.dtype == np.float32

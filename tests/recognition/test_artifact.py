@@ -21,6 +21,28 @@ def edit(manifest: Path, **changes: object) -> None:
     manifest.write_text(json.dumps({**content, **changes}))
 
 
+def sign(manifest: Path) -> None:
+    """Give an edited manifest the checksum of what it now says."""
+    content = json.loads(manifest.read_text())
+    content.pop("digest")
+    manifest.write_text(json.dumps({**content, "digest": artifact._content_digest(content)}))
+
+
+def test_saving_through_a_link_fills_the_directory_it_names(saved: Path) -> None:
+    link = saved.parent / "link"
+    link.symlink_to(saved)
+    OpenSetRecognizer(method="galue", threshold=0.5).fit(np.eye(3), [1, 2, 3]).save(link)
+    assert link.is_symlink()
+    assert len(OpenSetRecognizer.load(saved).gallery_) == 3
+    assert {p.name for p in saved.parent.iterdir()} == {"saved", "link"}
+
+
+def test_numpy_numbers_as_settings_are_saved_as_numbers(tmp_path: Path) -> None:
+    given = OpenSetRecognizer("galue", threshold=np.float32(0.5), temperature=np.float32(20), random_state=np.int64(3))
+    given.fit(np.eye(3), [1, 2, 3]).save(tmp_path / "saved")
+    assert OpenSetRecognizer.load(tmp_path / "saved").random_state == 3
+
+
 def test_it_is_a_manifest_and_plain_arrays(saved: Path) -> None:
     names = {p.name for p in saved.iterdir()}
     assert names == {"manifest.json", "subjects.npy", "directions.npy"}
@@ -101,7 +123,13 @@ def test_a_bad_manifest_is_named(saved: Path) -> None:
             OpenSetRecognizer.load(saved)
     manifest.write_text(original)
     edit(manifest, content={})
+    with pytest.raises(CorruptArtifactError, match="checksum differs"):
+        OpenSetRecognizer.load(saved)
+    sign(manifest)
     with pytest.raises(CorruptArtifactError, match="does not describe a recogniser"):
+        OpenSetRecognizer.load(saved)
+    manifest.write_text(original.replace('"threshold": 0.5', '"threshold": 0.6'))
+    with pytest.raises(CorruptArtifactError, match="checksum differs"):
         OpenSetRecognizer.load(saved)
     manifest.unlink()
     with pytest.raises(CorruptArtifactError, match=r"manifest.json is missing"):
@@ -126,5 +154,6 @@ def test_pickles_are_never_loaded(saved: Path) -> None:
     content = json.loads((saved / "manifest.json").read_text())
     content["files"]["subjects.npy"] = artifact._digest(path)
     (saved / "manifest.json").write_text(json.dumps(content))
+    sign(saved / "manifest.json")
     with pytest.raises(UnsafeArtifactError, match=r"subjects.npy is not a plain array"):
         OpenSetRecognizer.load(saved)

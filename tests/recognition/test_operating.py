@@ -3,7 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holue.errors import CalibrationDataError, InvalidParameterError, UnreachableThresholdError
+from holue.errors import (
+    CalibrationDataError,
+    InvalidConcentrationError,
+    InvalidParameterError,
+    UnreachableThresholdError,
+)
 from holue.recognition.model import Prior
 from holue.recognition.operating import (
     OperatingPoint,
@@ -151,6 +156,8 @@ def test_targets_outside_the_open_interval_are_refused(target: object) -> None:
 
 
 def test_other_bad_input_is_named() -> None:
+    with pytest.raises(CalibrationDataError, match="strangers score 1 against the gallery"):
+        threshold_at_fpir(np.ones(50), 0.1)
     with pytest.raises(CalibrationDataError, match="no non-mated validation probes"):
         threshold_at_fpir(np.array([]), 0.1)
     with pytest.raises(CalibrationDataError, match=r"0.001 is finer than 100 .* at least 1000"):
@@ -159,7 +166,7 @@ def test_other_bad_input_is_named() -> None:
         threshold_from_concentration(1, 10, 5.0)
     with pytest.raises(InvalidParameterError, match="n_subjects must be"):
         threshold_from_concentration(8, 0, 5.0)
-    with pytest.raises(InvalidParameterError, match="concentration must be positive"):
+    with pytest.raises(InvalidConcentrationError, match="concentration must be positive"):
         threshold_from_concentration(8, 10, 0.0)
     with pytest.raises(InvalidParameterError, match="threshold must be a cosine"):
         concentration_from_threshold(8, 10, 1.5)

@@ -235,6 +235,8 @@ def test_verbs_out_of_order_say_which_comes_first(world: SimulatedWorld) -> None
         ({"threshold": 3.0}, "threshold must be a cosine"),
         ({"hold": "everything"}, "hold must be"),
         ({"weighting": "precision"}, "weighting must be"),
+        ({"random_state": "x"}, "random_state must be"),
+        ({"threshold": 0.5, "hold": "fpir"}, "without them"),
     ],
 )
 def test_bad_settings_are_named_when_fitting(setting: dict[str, object], says: str, world: SimulatedWorld) -> None:
@@ -256,6 +258,28 @@ def test_bad_galleries_are_named(world: SimulatedWorld) -> None:
     with pytest.raises(GalleryTooSmallError, match="remove needs"):
         recognizer.remove(recognizer.classes_[0])
     assert len(recognizer.gallery_) == 2
+    for y_bad in (None, 3):
+        with pytest.raises(InvalidSubjectsError, match="array or list of subjects"):
+            recognizer.enroll(X[:1], y_bad)
+    with pytest.raises(InvalidSubjectsError, match="beyond 64-bit"):
+        OpenSetRecognizer().fit(X[:2], [2**70, 1])
+    with pytest.raises(InvalidSubjectsError, match="no subject was named"):
+        recognizer.remove([])
+
+
+def test_a_refused_enrolment_changes_nothing(world: SimulatedWorld) -> None:
+    recognizer = OpenSetRecognizer("galue", threshold=0.5).fit(world.gallery.X, world.gallery.y)
+    before = recognizer.operating_point_
+    with pytest.raises(InvalidParameterError, match="hold"):
+        recognizer.set_params(hold="everything").enroll(world.probes.X[-1:], [999])
+    assert len(recognizer.gallery_) == before.n_subjects
+    assert recognizer.operating_point_ is before
+
+
+def test_another_method_needs_another_calibration(world: SimulatedWorld, development: SimulatedWorld) -> None:
+    recognizer = calibrated("galue", world, development).set_params(method="holue-plus")
+    with pytest.raises(NotCalibratedError, match="after calibrating"):
+        recognizer.predict_uncertainty(world.probes.X)
 
 
 def test_bad_probes_are_named(world: SimulatedWorld, development: SimulatedWorld) -> None:

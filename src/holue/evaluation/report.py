@@ -55,8 +55,9 @@ def write_report(results: Results, folder: str | Path, *, command: str = "") -> 
 def check_destination(folder: str | Path) -> None:
     """Refuse to write a report over anything but an earlier report or an empty folder; cheap, so ask before the work."""
     folder = Path(folder)
-    if not folder.resolve().parent.is_dir():
-        raise InvalidFileError(f"{folder.resolve().parent}: no such folder to write the report {folder.name} in")
+    around = next(parent for parent in folder.resolve().parents if parent.exists())
+    if not around.is_dir():
+        raise InvalidFileError(f"{around}: is a file; choose another folder for the report")
     if not folder.exists():
         return
     if not folder.is_dir():

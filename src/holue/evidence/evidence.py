@@ -80,6 +80,12 @@ def merge(left: Evidence, right: Evidence) -> Evidence:
             f"only evidence about the same probes at the same sharpness merges: got {len(left)} probes at "
             f"{left.sharpness} and {len(right)} at {right.sharpness}"
         )
+    both = left.top_index[:, :, None] == right.top_index[:, None, :]
+    if (both & (left.top_index != NO_SUBJECT)[:, :, None]).any():
+        raise InvalidInputError(
+            "the same subject is in both parts, and would count twice; a subject lives in one part only "
+            "(number the rows of a later part from where it begins, with first_subject=)"
+        )
     top_k = max(left.top_index.shape[1], right.top_index.shape[1])
     scores = np.concatenate([left.top_scores, right.top_scores], axis=1)
     index = np.concatenate([left.top_index, right.top_index], axis=1)

@@ -88,7 +88,10 @@ def _blocks(parts: Iterable[Block], begin: int, end: int, size: int) -> Iterator
 
 
 def _sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    a = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    given = np.asarray(value)
+    if given.size and given.dtype.kind not in "iuf":
+        raise InvalidParameterError(f"sharpness must be numbers, got dtype {given.dtype}")
+    a = np.atleast_1d(given.astype(np.float64))
     if a.ndim != 1 or not (np.isfinite(a) & (a >= 0)).all():
         raise InvalidParameterError(f"sharpness must be one or several finite numbers of at least 0, got {value!r}")
     return a

@@ -14,8 +14,8 @@ from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError
 FloatArray = npt.NDArray[np.floating[Any]]
 Float64Array = npt.NDArray[np.float64]
 
-UNIT_TOLERANCE = 2e-3
-"""How far a norm may be from 1 and still count as a direction: float16 rounding at any dimension."""
+HALF_TOLERANCE, UNIT_TOLERANCE = 2e-3, 1e-5
+"""How far a norm may be from 1 and still count as a direction: the rounding of float16, and of float32 and wider."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,12 @@ def _check_kind(X: object, field: str) -> None:
         raise InvalidEmbeddingsError(
             f"{field} is an object array; embeddings must be numbers of one width: convert with np.asarray(X, dtype=float)"
         )
+    if kind in "SUMmV":
+        raise InvalidEmbeddingsError(
+            f"{field} has dtype {given.dtype}; embeddings are numbers: could not convert string to float"
+        )
+    if np.ma.isMaskedArray(X) and np.ma.getmaskarray(X).any():
+        raise InvalidEmbeddingsError(f"{field} is a masked array with hidden values; fill or remove those rows first")
     if kind == "c":
         raise InvalidEmbeddingsError(f"{field}: Complex data not supported; embeddings are real numbers")
     if ndim != 2:
@@ -130,7 +136,7 @@ def as_directions(X: object, *, field: str) -> FloatArray:
     """``X`` as it is, once every row is seen to be a unit vector: formulas do not rescale their input."""
     vectors = as_vectors(X, field=field)
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    off = np.abs(norms - 1) > UNIT_TOLERANCE
+    off = np.abs(norms - 1) > (HALF_TOLERANCE if getattr(X, "dtype", None) == np.float16 else UNIT_TOLERANCE)
     if off.any():
         row = int(off.argmax())
         raise InvalidEmbeddingsError(

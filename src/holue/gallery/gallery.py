@@ -123,6 +123,8 @@ class Gallery:
     def remove(self, subjects: object, *, allow_empty: bool = False) -> Gallery:
         """A new version without these subjects (one id or several)."""
         ids = as_subjects(np.atleast_1d(np.asarray(subjects)), field="subject")
+        if len(ids) == 0:
+            raise InvalidSubjectsError("no subject was named; nothing was removed")
         row = self.index_of(ids)
         if (row < 0).any():
             raise InvalidSubjectsError(

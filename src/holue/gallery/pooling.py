@@ -48,15 +48,18 @@ def pool(
     match weighting:
         case "uniform":
             summed = layout.weights.astype(samples.directions.dtype) @ samples.directions
+            size = layout.n_media
         case "concentration":
             summed = _weighted_by_concentration(samples, layout)
+            size = layout.n_media
         case "precision":
             summed = _weighted_by_precision(samples, variance, layout)
+            size = np.ones(len(layout.keys))
         case _:
             raise InvalidParameterError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {weighting!r}")
     kappa = samples.concentrations
     pooled = None if kappa is None else layout.average(kappa)
-    return layout.keys, Embeddings(_directions(summed, layout.keys), pooled)
+    return layout.keys, Embeddings(_directions(summed, size, layout.keys), pooled)
 
 
 def pool_scores(scores: Float64Array, group: object, *, media: object = None) -> Float64Array:
@@ -102,7 +105,8 @@ def _weighted_by_concentration(samples: Embeddings, layout: _Layout) -> FloatArr
         raise InvalidConcentrationError(
             "weighting='concentration' needs concentration, one per sample; pass it or use weighting='uniform'"
         )
-    weights = layout.weights * kappa[None, :]
+    # Relative to the subject's own mean: only the proportions count, and tiny concentrations must not vanish.
+    weights = layout.weights.multiply(kappa[None, :]).multiply(1 / layout.average(kappa)[:, None])
     return csr_array(weights).astype(samples.directions.dtype) @ samples.directions
 
 
@@ -120,9 +124,9 @@ def _weighted_by_precision(samples: Embeddings, variance: object, layout: _Layou
     return np.asarray((layout.weights @ (samples.directions / sigma2)) / (layout.weights @ (1.0 / sigma2)))
 
 
-def _directions(summed: FloatArray, keys: Subjects) -> FloatArray:
+def _directions(summed: FloatArray, size: Float64Array, keys: Subjects) -> FloatArray:
     # Samples that cancel leave only rounding: its direction would be noise presented as a template.
-    gone = np.linalg.norm(summed, axis=1) < 1e-6
+    gone = np.linalg.norm(summed, axis=1) < 1e-6 * size
     if gone.any():
         raise InvalidEmbeddingsError(
             f"the samples of {keys[int(gone.argmax())].item()!r} cancel each other: their mean has no direction; "

@@ -36,7 +36,7 @@ def as_subjects(ids: object, n: int | None = None, *, field: str = "y") -> Subje
     >>> as_subjects(["ann", "bob"])
     array(['ann', 'bob'], dtype='<U3')
     """
-    given = _as_array(ids)
+    given = _as_array(ids, field)
     if given.ndim == 2 and given.shape[1] == 1:
         given = given[:, 0]
     if given.ndim != 1:
@@ -71,7 +71,7 @@ def as_labels(ids: object, n: int | None = None, *, field: str = "y") -> tuple[S
     >>> as_labels([7, UNKNOWN])
     (array([7, 7]), array([False,  True]))
     """
-    given = _as_array(ids)
+    given = _as_array(ids, field)
     if given.dtype.kind != "O" or given.ndim != 1:
         subjects = as_subjects(given, n, field=field)
         return subjects, np.zeros(len(subjects), dtype=bool)
@@ -84,9 +84,14 @@ def as_labels(ids: object, n: int | None = None, *, field: str = "y") -> tuple[S
     return as_subjects(filled, n, field=field), unknown
 
 
-def _as_array(ids: object) -> npt.NDArray[Any]:
+def _as_array(ids: object, field: str) -> npt.NDArray[Any]:
     # numpy would turn the list ["a", 1] into two strings before anyone could see that the types differ.
-    return np.asarray(ids) if hasattr(ids, "dtype") else np.array(list(ids), dtype=object)  # type: ignore[call-overload]
+    if hasattr(ids, "dtype"):
+        return np.asarray(ids)
+    try:
+        return np.array(list(ids), dtype=object)  # type: ignore[call-overload]
+    except TypeError as error:
+        raise InvalidSubjectsError(f"{field} must be an array or list of subjects, got {ids!r}") from error
 
 
 def _homogeneous(given: npt.NDArray[Any], field: str) -> npt.NDArray[Any]:
@@ -102,7 +107,10 @@ def _homogeneous(given: npt.NDArray[Any], field: str) -> npt.NDArray[Any]:
     if all(isinstance(label, str) for label in given):
         return given.astype(np.str_)
     if all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in given):
-        return given.astype(np.int64)
+        try:
+            return given.astype(np.int64)
+        except OverflowError as error:
+            raise InvalidSubjectsError(f"{field} holds ids beyond 64-bit integers; use strings for such ids") from error
     kinds = sorted({type(label).__name__ for label in given})
     raise InvalidSubjectsError(
         f"{field} must hold only integers or only strings, got {', '.join(kinds)}; convert them to one type "

@@ -27,7 +27,7 @@ def write_artifact(
     directory: str | os.PathLike[str], kind: str, content: Mapping[str, Any], arrays: Mapping[str, Array]
 ) -> None:
     """Write everything beside the target, then rename: a reader sees the old directory or the new one, whole."""
-    target = Path(directory)
+    target = _path(directory, "save").resolve()  # through links: the directory they name is what is replaced
     if target.exists() and not (target.is_dir() and _is_ours(target)):
         raise ArtifactError(f"{target} exists and is not a saved {kind}; choose another directory, nothing was written")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +49,7 @@ def write_artifact(
             "content": content,
             "files": files,
         }
+        manifest["digest"] = _content_digest(manifest)
         (staging / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False, sort_keys=True) + "\n", "utf-8")
         _swap(staging, target)
     finally:
@@ -57,7 +58,7 @@ def write_artifact(
 
 def read_artifact(directory: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
     """Content and arrays of a saved directory, once every file in it is seen to be what was written."""
-    root = Path(directory)
+    root = _path(directory, "load")
     if not root.is_dir():
         raise CorruptArtifactError(f"{root} is not a directory; give the directory that save() wrote")
     pickles = sorted(path.name for path in root.rglob("*") if path.suffix in PICKLES)
@@ -90,8 +91,8 @@ def _manifest(root: Path, kind: str) -> dict[str, Any]:
         manifest = json.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
         raise CorruptArtifactError(f"{path} is missing; give the directory that save() wrote") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise CorruptArtifactError(f"{path} is not valid JSON ({error}); restore it from a copy") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise CorruptArtifactError(f"{path} cannot be read as JSON ({error}); restore it from a copy") from error
     if not isinstance(manifest, dict) or manifest.get("format") != "holue" or manifest.get("kind") != kind:
         raise CorruptArtifactError(f"{path} does not describe a saved {kind}")
     version = manifest.get("version")
@@ -103,6 +104,8 @@ def _manifest(root: Path, kind: str) -> dict[str, Any]:
         )
     if not isinstance(manifest.get("files"), dict) or not isinstance(manifest.get("content"), dict):
         raise CorruptArtifactError(f"{path} lacks 'files' or 'content'; restore it from a copy")
+    if manifest.pop("digest", None) != _content_digest(manifest):
+        raise CorruptArtifactError(f"{path} has changed since it was saved (checksum differs); restore it from a copy")
     return manifest
 
 
@@ -128,6 +131,17 @@ def _is_ours(directory: Path) -> bool:
         return bool(json.loads((directory / MANIFEST).read_text("utf-8")).get("format") == "holue")
     except (OSError, ValueError, AttributeError):
         return False
+
+
+def _path(directory: str | os.PathLike[str], verb: str) -> Path:
+    try:
+        return Path(directory)
+    except TypeError as error:
+        raise ArtifactError(f"{verb} needs the path of a directory, got {directory!r}") from error
+
+
+def _content_digest(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:

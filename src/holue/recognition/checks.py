@@ -6,7 +6,7 @@ from numbers import Real
 
 import numpy as np
 
-from holue.errors import InvalidParameterError
+from holue.errors import InvalidConcentrationError, InvalidParameterError
 
 
 def is_number(value: object) -> bool:
@@ -24,7 +24,8 @@ def check_share(name: str, value: float) -> float:
 def check_positive(name: str, value: float) -> float:
     """``value`` when it is positive and finite."""
     if not is_number(value) or not 0 < value < np.inf:
-        raise InvalidParameterError(f"{name} must be positive and finite, got {value!r}")
+        error = InvalidConcentrationError if name == "concentration" else InvalidParameterError
+        raise error(f"{name} must be positive and finite, got {value!r}")
     return float(value)
 
 

@@ -285,6 +285,11 @@ def threshold_at_fpir(nonmated_scores: Float64Array, target_fpir: float) -> floa
     if lowest_accepted == highest_rejected:
         above = scores[scores > highest_rejected]
         if len(above) == 0:
+            if highest_rejected >= 1 - 1e-6:
+                raise CalibrationDataError(
+                    f"{accepted} or more strangers score 1 against the gallery: they are samples of enrolled subjects; remove "
+                    "them, or label them with their subject"
+                )
             return float(np.nextafter(np.float32(highest_rejected), np.float32(2)))
         lowest_accepted = float(above[-1])
     return (lowest_accepted + highest_rejected) / 2

@@ -351,6 +351,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             raise NotCalibratedError(
                 f"method={self.method!r} is learned from validation probes: call calibrate(X_dev, y_dev, concentration) first"
             )
+        check_settings(self)
+        if not isinstance(self.quality_, SCORES[self.method]):
+            raise NotCalibratedError(f"the method was set to {self.method!r} after calibrating: call calibrate again")
         return self.quality_
 
     def _reading(
@@ -376,9 +379,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         return Reading.of(probes, gallery, point, temperature=self.temperature, top_k=top_k, threads=self.threads)
 
     def _change(self, gallery: Gallery) -> Self:
-        self.gallery_ = gallery
-        if hasattr(self, "operating_point_"):
+        if hasattr(self, "operating_point_"):  # first what can fail, so that a refusal changes nothing
             self.operating_point_ = self.operating_point_.for_gallery(len(gallery), self.hold)
+        self.gallery_ = gallery
         return self
 
     def _fixed_point(self, gallery: Gallery) -> OperatingPoint:

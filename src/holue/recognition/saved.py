@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from holue.errors import CorruptArtifactError, InvalidParameterError
+from holue.errors import CorruptArtifactError
 from holue.gallery.gallery import Gallery
 from holue.recognition.artifact import read_artifact, write_artifact
 from holue.recognition.certificate import RiskCertificate
@@ -36,7 +36,9 @@ def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike
     gallery = recognizer.gallery_
     point = getattr(recognizer, "operating_point_", None)
     quality = getattr(recognizer, "quality_", None)
-    parameters = recognizer.get_params()
+    check_settings(recognizer)
+    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in recognizer.get_params().items()}
+    parameters: dict[str, Any] = plain
     if not isinstance(recognizer.random_state, int | np.integer | None):
         parameters["random_state"] = None  # a generator is spent once used; a seed is all that can be kept
     certificate: RiskCertificate | None = getattr(recognizer, "certificate_", None)
@@ -84,7 +86,7 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
         scores = {k.removeprefix(CONFORMAL): v for k, v in arrays.items() if k.startswith(CONFORMAL)}
         if scores:
             recognizer.conformal_scores_ = ConformalScores(**scores)
-    except (KeyError, TypeError, IndexError, InvalidParameterError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe a recogniser ({error})") from error
     return recognizer
 

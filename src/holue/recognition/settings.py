@@ -23,6 +23,17 @@ def check_settings(settings: OpenSetRecognizer) -> None:
     check_positive("temperature", settings.temperature)
     if settings.threshold is not None:
         check_threshold(settings.threshold)
+        if settings.hold == "fpir":
+            raise InvalidParameterError(
+                "hold='fpir' follows the scores of validation strangers, and threshold= fixes the threshold without them; "
+                "use hold='model' or 'threshold'"
+            )
+    seed = settings.random_state
+    a_seed = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+    if not (a_seed or seed is None or isinstance(seed, np.random.Generator | np.random.RandomState)):
+        raise InvalidParameterError(
+            f"random_state must be a whole number of at least 0, a generator or None, got {seed!r}"
+        )
     lowest = settings.filter_below
     if lowest is not None and not (is_number(lowest) and np.isfinite(lowest)):
         raise InvalidParameterError(f"filter_below must be a finite quality or None, got {lowest!r}")
