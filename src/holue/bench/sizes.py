@@ -23,7 +23,7 @@ class Sizes:
 
 
 FULL = Sizes()
-"""What the documentation shows; about ten minutes on two processors."""
+"""Every size; many minutes on two processors."""
 QUICK = Sizes(
     n_subjects=20_000,
     dims=(128,),

@@ -1,0 +1,36 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from holue.cli.app import app
+from holue.embedding.embedding_file import EmbeddingFile
+
+runner = CliRunner()
+
+
+@pytest.mark.parametrize("head", ["scf", "pfe", "scaleface", "arcface"])
+def test_every_head_is_trained_and_exported(head: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    subject = np.repeat([f"s{i}" for i in range(24)], 4)
+    centres = np.repeat(rng.normal(size=(24, 16)), 4, axis=0)
+    embeddings = (centres + 0.3 * rng.normal(size=centres.shape)).astype(np.float32)
+    features = np.column_stack([embeddings, rng.normal(size=(96, 8))]).astype(np.float32)
+    names = np.array([f"{i}.jpg" for i in range(96)])
+    EmbeddingFile(embeddings, features, names, subject, "made", "made").save(tmp_path / "faces.npz")
+    out = tmp_path / "head"
+    words = ["train", head, str(tmp_path / "faces.npz"), "--out", str(out), "--epochs", "1", "--json"]
+    result = runner.invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["kind"] == head
+    assert out.with_suffix(".onnx").exists()
+    assert out.with_suffix(".json").exists()
+
+
+def test_an_unknown_head_is_named(tmp_path: Path) -> None:
+    result = runner.invoke(app, ["train", "magic", "faces.npz", "--out", "head"])
+    assert result.exit_code == 2
+    assert "magic" in result.output
