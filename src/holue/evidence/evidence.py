@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from holue.errors import InvalidInputError
+from holue.evidence.precision import Precision, merge_precision
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -37,6 +38,7 @@ class Evidence:
     mean_score: Float64Array  # (n, m); 0 where no subject was seen
     n_subjects: int
     sharpness: Float64Array  # (m,)
+    precision: Precision | None = None  # how far it may be off; None: exact, up to the rounding of the product
 
     @classmethod
     def empty(cls, n_probes: int, sharpness: npt.ArrayLike, top_k: int) -> Evidence:
@@ -91,7 +93,8 @@ def merge(left: Evidence, right: Evidence) -> Evidence:
     index = np.concatenate([left.top_index, right.top_index], axis=1)
     # Unfilled places (−1) have score −inf and so come last whatever their index.
     order = np.lexsort((index, -scores), axis=1)[:, :top_k]
-    share = _share(left.log_mass, right.log_mass)
+    log_odds = _log_odds(left.log_mass, right.log_mass)
+    share = expit(log_odds)
     return Evidence(
         np.take_along_axis(scores, order, axis=1),
         np.take_along_axis(index, order, axis=1),
@@ -99,12 +102,12 @@ def merge(left: Evidence, right: Evidence) -> Evidence:
         share * left.mean_score + (1.0 - share) * right.mean_score,
         left.n_subjects + right.n_subjects,
         left.sharpness,
+        merge_precision(left.precision, right.precision, log_odds, left.mean_score - right.mean_score),
     )
 
 
-def _share(log_mass: Float64Array, log_other: Float64Array) -> Float64Array:
-    """The first mass's part of both, from their difference: exact even where the sum of logarithms would round it away."""
+def _log_odds(log_mass: Float64Array, log_other: Float64Array) -> Float64Array:
+    """The first mass to the second, from which its share is exact even where the sum of logarithms would round it away."""
     seen, other_seen = np.isfinite(log_mass), np.isfinite(log_other)
     difference = np.where(seen, log_mass, 0.0) - np.where(other_seen, log_other, 0.0)
-    share: Float64Array = expit(np.where(seen & other_seen, difference, np.where(seen, np.inf, -np.inf)))
-    return share
+    return np.where(seen & other_seen, difference, np.where(seen, np.inf, -np.inf))
