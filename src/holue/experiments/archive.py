@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from holue.datasets.degradation import RECIPE, Degradation, sample_generator
 from holue.embedding.embedder import OnnxEmbedder
 from holue.embedding.embedding_file import EmbeddingFile, Names
 from holue.embedding.model_input import RawArray
@@ -19,7 +20,6 @@ from holue.embedding.progress import Progress
 from holue.embedding.samples import Sample
 from holue.errors import InvalidFileError
 from holue.experiments.cache import embed_collection, file_digest
-from holue.experiments.degradation import RECIPE, Degradation, sample_generator
 from holue.experiments.versions import Versions
 
 Draw = Callable[[np.random.Generator], Degradation]

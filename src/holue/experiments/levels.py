@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from holue.datasets.degradation import LABEL_SEPARATOR
 from holue.evaluation.rejection import prediction_rejection
 from holue.evaluation.results import PointResult, Results
-from holue.experiments.degradation import LABEL_SEPARATOR
 from holue.gallery.subjects import Subjects
 
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from holue.errors import InvalidParameterError
-from holue.experiments.degradation import (
+from holue.datasets.degradation import (
+    FACE_LEVELS,
     SECONDS,
-    SIZES,
     ImageDegradation,
     SpeechDegradation,
     draw_image_degradation,
     draw_speech_degradation,
     sample_generator,
 )
+from holue.errors import InvalidParameterError
 
 
 def face() -> np.ndarray:
@@ -26,7 +26,7 @@ def test_an_image_at_its_own_size_is_left_as_it_is() -> None:
 
 def test_smaller_sizes_lose_more_detail() -> None:
     image = face()
-    spread = [ImageDegradation(size).apply(image, np.random.default_rng(0)).std() for size in sorted(SIZES)]
+    spread = [ImageDegradation(size).apply(image, np.random.default_rng(0)).std() for size in sorted(FACE_LEVELS.sizes)]
     assert spread == sorted(spread)
 
 
@@ -62,7 +62,7 @@ def test_what_happens_to_a_sample_depends_on_its_name_seed_and_version_alone() -
 def test_labels_name_every_level() -> None:
     rng = np.random.default_rng(0)
     drawn = {part for _ in range(600) for part in draw_image_degradation(rng).label.split(", ")}
-    assert {f"{size} px" for size in SIZES} < drawn
+    assert {f"{size} px" for size in FACE_LEVELS.sizes} < drawn
     assert {"blur 1.5", "blur 3", "noise 15", "noise 35", "occlusion 0.15", "occlusion 0.3"} < drawn
     spoken = {part for _ in range(200) for part in draw_speech_degradation(rng).label.split(", ")}
     assert spoken == {*(f"{seconds:g} s" for seconds in SECONDS), "no noise", "20 dB", "10 dB", "5 dB"}

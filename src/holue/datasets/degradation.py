@@ -18,13 +18,6 @@ from holue.errors import InvalidParameterError, MissingDependencyError
 
 Pixels = npt.NDArray[np.uint8]
 
-SIZES = (112, 48, 28, 20, 14)
-BLURS = (1.5, 3.0)
-NOISES = (15.0, 35.0)
-OCCLUSIONS = (0.15, 0.3)
-SIZES_ONLY = 0.6
-"""The share of images that are only resized; the others are also blurred, noisy or occluded, as many each."""
-
 SECONDS = (0.5, 1.0, 2.0, 4.0)
 SIGNAL_TO_NOISE = (None, 20.0, 10.0, 5.0)
 """Decibels; None adds no noise."""
@@ -101,6 +94,24 @@ class ImageDegradation:
 
 
 @dataclass(frozen=True)
+class ImageLevels:
+    """Which degradations are drawn: ``sizes_only`` is the share of images that are only resized.
+
+    The others are also blurred, noisy or occluded, as many each, at any of the levels.
+    """
+
+    sizes: tuple[int, ...]
+    blurs: tuple[float, ...]
+    noises: tuple[float, ...]
+    occlusions: tuple[float, ...]
+    sizes_only: float
+
+
+FACE_LEVELS = ImageLevels((112, 48, 28, 20, 14), (1.5, 3.0), (15.0, 35.0), (0.15, 0.3), sizes_only=0.6)
+"""For images of 112 pixels."""
+
+
+@dataclass(frozen=True)
 class SpeechDegradation:
     """A cut of at most ``seconds`` at a random place, with white noise ``signal_to_noise`` decibels below the speech.
 
@@ -139,23 +150,18 @@ class SpeechDegradation:
         return noisy
 
 
-def draw_image_degradation(rng: np.random.Generator) -> ImageDegradation:
-    """One of five sizes and, for some of the images, a blur, noise or an occlusion of one of two levels.
+def draw_image_degradation(rng: np.random.Generator, levels: ImageLevels = FACE_LEVELS) -> ImageDegradation:
+    """One of the sizes and, for some of the images, a blur, noise or an occlusion.
 
     >>> draw_image_degradation(np.random.default_rng(1)).label
     '28 px, noise 15'
     """
-    size = int(rng.choice(SIZES))
-    if rng.random() < SIZES_ONLY:
+    size = int(rng.choice(levels.sizes))
+    if rng.random() < levels.sizes_only:
         return ImageDegradation(size)
-    extra, level = int(rng.integers(3)), int(rng.integers(2))
-    match extra:
-        case 0:
-            return ImageDegradation(size, blur=BLURS[level])
-        case 1:
-            return ImageDegradation(size, noise=NOISES[level])
-        case _:
-            return ImageDegradation(size, occlusion=OCCLUSIONS[level])
+    kind = ("blur", "noise", "occlusion")[int(rng.integers(3))]
+    choices = {"blur": levels.blurs, "noise": levels.noises, "occlusion": levels.occlusions}[kind]
+    return ImageDegradation(size, **{kind: choices[int(rng.integers(len(choices)))]})
 
 
 def draw_speech_degradation(rng: np.random.Generator) -> SpeechDegradation:
