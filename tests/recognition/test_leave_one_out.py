@@ -121,6 +121,18 @@ def test_it_refuses_what_cannot_be_left_out():
         OpenSetRecognizer(method="galue").calibrate_leave_one_out(X, same_medium)
 
 
+def test_left_out_strangers_tell_how_the_threshold_follows_the_gallery(enrolled):
+    samples, first = enrolled.gallery, enrolled.gallery.person < 100
+    recognizer = OpenSetRecognizer(method="galue", hold="fpir", target_fpir=0.1, threads=1)
+    recognizer.fit(samples.X[first], samples.person[first]).calibrate_leave_one_out(
+        samples.X[first], samples.person[first]
+    )
+    recognizer.enroll(samples.X[~first], samples.person[~first])
+    strangers = enrolled.probes.X[enrolled.probes.person >= 200]
+    # The threshold rests on 100 people, and FPIR is measured on 400: three deviations of both.
+    assert np.mean(recognizer.decision_function(strangers) >= 0) == pytest.approx(0.1, abs=0.1)
+
+
 @pytest.mark.data
 def test_on_real_faces_the_threshold_is_that_of_a_development_set():
     path = Path(os.environ.get("HOLUE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))

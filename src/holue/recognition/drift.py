@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from holue.errors import CalibrationDataError, InvalidInputError, InvalidParameterError, NotCalibratedError
+from holue.errors import CalibrationDataError, InvalidInputError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.checks import check_share
 
@@ -32,9 +32,6 @@ LEVEL_BETS: Float64Array = np.array([0.0, -1.0, -0.5, 0.5, 1.0, 0.0, 0.0])
 SPREAD_BETS: Float64Array = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 1.0])
 JUMP = 0.01
 SMALLEST_REFERENCE = 50
-LARGEST_GROWTH = 1.5
-"""How far the gallery may outgrow, or shrink from, the size it was calibrated for: on LFW a held model lets FPIR grow by a factor
-of 1.8 when the gallery doubles (docs/growing-galleries.md)."""
 
 
 @dataclass
@@ -133,45 +130,6 @@ def stranger_monitor(
     return DriftMonitor(
         recognizer.conformal_scores_.unknown, false_alarm_rate, np.random.default_rng(0) if rng is None else rng
     )
-
-
-def calibration_doubts(
-    recognizer: OpenSetRecognizer,
-    *,
-    calibrated_model: str | None = None,
-    current_model: str | None = None,
-    drift: DriftState | None = None,
-) -> tuple[str, ...]:
-    """Why the calibration may no longer fit, in sentences; empty where nothing speaks against it.
-
-    ``calibrated_model`` and ``current_model`` are fingerprints of the embedding models, where known.
-
-    >>> from holue.recognition.recognizer import OpenSetRecognizer
-    >>> recognizer = OpenSetRecognizer(method="galue", threshold=0.5).fit(np.eye(8)[:4], range(4))
-    >>> calibration_doubts(recognizer, calibrated_model="a", current_model="a")
-    ()
-    >>> print(calibration_doubts(recognizer.enroll(np.eye(8)[4:], range(4, 8)))[0])
-    the gallery holds 8 subjects and was calibrated for 4, a factor of 2 (at most 1.5): calibrate anew at this size
-    """
-    gallery, point = recognizer._calibrated()
-    doubts = []
-    calibrated_for = point.carried_from or point.n_subjects
-    factor = max(len(gallery) / calibrated_for, calibrated_for / len(gallery))
-    if factor > LARGEST_GROWTH:
-        doubts.append(
-            f"the gallery holds {len(gallery)} subjects and was calibrated for {calibrated_for}, a factor of {factor:.3g} "
-            f"(at most {LARGEST_GROWTH:g}): calibrate anew at this size"
-        )
-    if (calibrated_model is None) != (current_model is None):
-        raise InvalidParameterError("give both calibrated_model and current_model, or neither: one alone says nothing")
-    if calibrated_model != current_model:
-        doubts.append(
-            f"the embedding model changed from {calibrated_model} to {current_model}: its cosines mean something else; enrol and "
-            "calibrate anew"
-        )
-    if drift is not None and drift.alarm:
-        doubts.append(str(drift))
-    return tuple(doubts)
 
 
 def _values(values: npt.ArrayLike, name: str) -> Float64Array:

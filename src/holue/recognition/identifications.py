@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from holue.errors import MissingDependencyError
 from holue.gallery.embeddings import Float64Array
-from holue.gallery.subjects import UNKNOWN
+from holue.gallery.subjects import UNKNOWN, Subjects
+from holue.recognition.quality import QualityScore
+from holue.recognition.reading import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +61,28 @@ class Identifications:
     candidate_scores: Float64Array  # (n, k)
     candidate_probabilities: Float64Array  # (n, k)
     reason: npt.NDArray[np.str_]  # (n,) why the answer is uncertain, where the method can tell; else ""
+
+    @classmethod
+    def of(cls, reading: Reading, score: QualityScore, filter_threshold: float, shown: int) -> Identifications:
+        """The answers of a reading, with its best ``shown`` candidates; those of lower quality are filtered."""
+        evidence, posterior, subjects = reading.evidence, reading.posterior, reading.gallery.subjects
+        accepted, quality = reading.accepted, score(reading)
+        filtered = quality < filter_threshold
+        subject = named(subjects[evidence.top_index[:, 0]], accepted)
+        subject[filtered] = None
+        return cls(
+            subject=subject,
+            decision=np.where(filtered, FILTERED, np.where(accepted, ACCEPTED, REJECTED)),
+            score=reading.best_score,
+            p_subject=np.exp(posterior.log_p_top[:, 0]),
+            p_unknown=np.exp(posterior.log_p_unknown),
+            quality=quality,
+            uncertainty=score.uncertainty(reading),
+            candidate_subjects=subjects[evidence.top_index[:, :shown]],
+            candidate_scores=np.asarray(evidence.top_scores[:, :shown], dtype=np.float64),
+            candidate_probabilities=np.exp(posterior.log_p_top[:, :shown]),
+            reason=np.array(score.reasons(reading), dtype=np.str_),
+        )
 
     def __len__(self) -> int:
         return len(self.subject)
@@ -136,6 +160,17 @@ class Identifications:
             self.candidate_subjects[row], self.candidate_scores[row], self.candidate_probabilities[row]
         ):
             yield Candidate(_plain(subject), float(score), float(probability))
+
+
+def named(best: Subjects, accepted: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """The best subject where it was accepted, UNKNOWN elsewhere (object array).
+
+    >>> named(np.array(["ann", "bob"]), np.array([True, False]))
+    array(['ann', UNKNOWN], dtype=object)
+    """
+    answers = np.full(len(best), UNKNOWN, dtype=object)
+    answers[accepted] = best[accepted].tolist()
+    return answers
 
 
 def _plain(subject: Any) -> Any:

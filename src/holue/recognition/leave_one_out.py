@@ -26,10 +26,12 @@ from holue.gallery.embeddings import Float64Array
 from holue.gallery.left_out import LeftOut
 from holue.recognition.checks import check_share
 from holue.recognition.conformal import ConformalScores
+from holue.recognition.doubts import refuse_other_model
 from holue.recognition.fingerprint import fingerprints
-from holue.recognition.operating import OperatingPoint
+from holue.recognition.operating import OperatingPoint, tail_of
 from holue.recognition.quality import SCORES
 from holue.recognition.reading import Reading
+from holue.recognition.seeds import generator
 from holue.recognition.settings import check_settings
 from holue.recognition.truth import correct_answers
 from holue.recognition.validation import quality_levels
@@ -68,6 +70,7 @@ def leave_one_out_calibration(
             f"method={recognizer.method!r} reads the quality of each sample, and no concentration was given; pass "
             "concentration=, or use method='galue' or 'acceptance', which need none"
         )
+    refuse_other_model(recognizer, "calibrate_leave_one_out")
     _check_same_gallery(left, recognizer)
     check_leave_one_out(left)
     if recognizer.threshold is not None:
@@ -78,7 +81,7 @@ def leave_one_out_calibration(
         ).for_gallery(len(left.gallery), recognizer.hold)
     reading, truth, own_score = left_out_reading(left, point, recognizer.temperature, recognizer.threads)
     if score.needs_fit:
-        score.fit(reading, correct_answers(reading, truth), _generator(recognizer))
+        score.fit(reading, correct_answers(reading, truth), generator(recognizer.random_state))
     recognizer._forget()
     recognizer.operating_point_ = point
     recognizer.quality_ = score
@@ -86,12 +89,6 @@ def leave_one_out_calibration(
     recognizer.calibration_fingerprints_ = fingerprints(left.samples)
     recognizer.conformal_scores_ = _conformal_scores(left, reading, own_score)
     return recognizer
-
-
-def _generator(recognizer: OpenSetRecognizer) -> np.random.Generator:
-    from holue.recognition import recognizer as door  # the front door imports this file's function in turn
-
-    return door._generator(recognizer.random_state)
 
 
 def check_leave_one_out(left: LeftOut) -> None:
@@ -135,7 +132,13 @@ def point_of_strangers(
         dim=left.gallery.dim, n_subjects=len(left.gallery) - 1, threshold=threshold, unknown_prior=unknown_prior
     )
     achieved = float(weight[scores >= threshold].sum() / weight.sum())
-    return replace(point, target_fpir=float(target_fpir), achieved_fpir=achieved, n_nonmated=len(scores))
+    return replace(
+        point,
+        target_fpir=float(target_fpir),
+        achieved_fpir=achieved,
+        n_nonmated=len(scores),
+        tail=tail_of(scores, point.n_subjects, target_fpir, weight),
+    )
 
 
 def weighted_threshold(scores: Float64Array, weight: Float64Array, target_fpir: float) -> float:

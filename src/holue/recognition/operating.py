@@ -184,7 +184,7 @@ class OperatingPoint:
             target_fpir=float(target_fpir),
             achieved_fpir=achieved,
             n_nonmated=len(nonmated_scores),
-            tail=_tail(nonmated_scores, n_subjects, target_fpir),
+            tail=tail_of(nonmated_scores, n_subjects, target_fpir),
         )
 
     @property
@@ -295,11 +295,14 @@ def threshold_at_fpir(nonmated_scores: Float64Array, target_fpir: float) -> floa
     return (lowest_accepted + highest_rejected) / 2
 
 
-def _tail(nonmated_scores: Float64Array, n_subjects: int, target_fpir: float) -> StrangerTail | None:
+def tail_of(
+    nonmated_scores: Float64Array, n_subjects: int, target_fpir: float, weight: Float64Array | None = None
+) -> StrangerTail | None:
+    """The strangers' tail, or None where their scores are all alike and say nothing about growth."""
     try:
-        return StrangerTail.of(nonmated_scores, n_subjects=n_subjects, target_fpir=target_fpir)
+        return StrangerTail.of(nonmated_scores, n_subjects=n_subjects, target_fpir=target_fpir, weight=weight)
     except CalibrationDataError:
-        return None  # scores that are all alike say nothing about growth
+        return None
 
 
 def _threshold(dim: int, n_subjects: int, concentration: float, prior: Prior) -> float:

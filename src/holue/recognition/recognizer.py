@@ -22,18 +22,21 @@ from holue.errors import (
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
-from holue.gallery.subjects import UNKNOWN, Subjects
+from holue.gallery.subjects import UNKNOWN
 from holue.recognition.candidate_sets import CandidateSets, candidate_sets
 from holue.recognition.certificate import RiskCertificate
 from holue.recognition.conformal import ConformalScores
+from holue.recognition.doubts import Doubt, calibration_doubts, refuse_other_model, tell_doubts
+from holue.recognition.drift import DriftState
 from holue.recognition.fingerprint import Fingerprints, fingerprints
-from holue.recognition.identifications import ACCEPTED, FILTERED, REJECTED, Identifications
+from holue.recognition.identifications import Identifications, named
 from holue.recognition.leave_one_out import leave_one_out_calibration
 from holue.recognition.operating import Hold, OperatingPoint
 from holue.recognition.posterior import log_posterior
 from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.reading import Reading
 from holue.recognition.saved import read_recognizer, write_recognizer
+from holue.recognition.seeds import RandomState, generator
 from holue.recognition.settings import check_settings
 from holue.recognition.truth import correct_answers, people, truth_rows
 from holue.recognition.validation import point_at_fpir, quality_levels, require_two, validation_gallery
@@ -68,6 +71,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
         :class:`holue.recognition.risk.RiskController` finds a threshold with a guarantee; None filters nothing else.
+    embedding_model : str or None
+        The fingerprint of the model that the embeddings come from, such as ``EmbeddingFile.fingerprint``. Set it anew before
+        probes of another model come, and the recogniser says that they do not fit.
 
     Examples
     --------
@@ -86,6 +92,8 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     calibration_fingerprints_: Fingerprints
     conformal_scores_: ConformalScores
     certificate_: RiskCertificate
+    embedding_model_: str | None
+    _told: set[str]
 
     def __init__(
         self,
@@ -94,12 +102,13 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         target_fpir: float = 0.05,
         unknown_prior: float = 0.5,
         temperature: float = 20.0,
-        random_state: int | np.random.Generator | np.random.RandomState | None = 0,
+        random_state: RandomState = 0,
         threshold: float | None = None,
         hold: Hold = "model",
         weighting: str = "uniform",
         threads: int | None = None,
         filter_below: float | None = None,
+        embedding_model: str | None = None,
     ) -> None:
         self.method = method
         self.target_fpir = target_fpir
@@ -111,6 +120,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self.weighting = weighting
         self.threads = threads
         self.filter_below = filter_below
+        self.embedding_model = embedding_model
 
     # -- enrol and calibrate ------------------------------------------------------------------------------------------
 
@@ -129,6 +139,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         require_two(len(gallery), "fit")
         self._forget()
         self.gallery_ = gallery
+        self.embedding_model_ = self.embedding_model
         self.n_features_in_ = gallery.dim
         if self.threshold is not None:
             self.operating_point_ = self._fixed_point(gallery)
@@ -155,6 +166,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         """
         check_settings(self)
         enrolled = self._fitted()
+        refuse_other_model(self, "calibrate")
         development = self._validation_gallery(gallery)
         probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
         score = SCORES[self.method]()
@@ -170,7 +182,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             point = point_at_fpir(probes, development, truth, self.target_fpir, self.unknown_prior, self.threads)
         reading = self._read(probes, development, point)
         if score.needs_fit:
-            score.fit(reading, correct_answers(reading, truth), _generator(self.random_state))
+            score.fit(reading, correct_answers(reading, truth), generator(self.random_state))
         self._forget()
         self.operating_point_ = point.for_gallery(len(enrolled), self.hold)
         self.quality_ = score
@@ -216,6 +228,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Add subjects (``replace=True`` renews enrolled ones); the operating point follows the gallery's size."""
         gallery = self._fitted()
+        refuse_other_model(self, "enroll")
         return self._change(gallery.enroll(X, y, concentration, media=media, weighting=self.weighting, replace=replace))
 
     def remove(self, subject: object) -> Self:
@@ -232,23 +245,27 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         return np.array([*self._fitted().subjects.tolist(), UNKNOWN], dtype=object)
 
     def predict(self, X: object, concentration: object = None) -> npt.NDArray[Any]:
-        """The subject of each probe, or UNKNOWN (object array). Two-way always: only :meth:`identify` filters."""
+        """The subject of each probe, or UNKNOWN (object array). Two-way always: only :meth:`identify` filters.
+
+        Decisions, scores and GalUE's probabilities do not read ``concentration``; all methods take it, so that one call fits all.
+        """
         gallery, point = self._calibrated()
         probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         evidence = scan(probes.directions, gallery, [], top_k=1, threads=self.threads)
-        return _answers(gallery, evidence.top_index[:, 0], evidence.top_scores[:, 0] >= point.threshold)
+        tell_doubts(self, self._told)
+        return named(gallery.subjects[evidence.top_index[:, 0]], evidence.top_scores[:, 0] >= point.threshold)
 
-    def decision_function(self, X: object) -> Float64Array:
+    def decision_function(self, X: object, concentration: object = None) -> Float64Array:
         """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
         gallery, point = self._calibrated()
-        probes = Embeddings.from_samples(X, dim=gallery.dim)
+        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         evidence = scan(probes.directions, gallery, [], top_k=1, threads=self.threads)
         return np.asarray(evidence.top_scores[:, 0] - point.threshold, dtype=np.float64)
 
-    def predict_proba(self, X: object) -> Float64Array:
+    def predict_proba(self, X: object, concentration: object = None) -> Float64Array:
         """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
         gallery, point = self._calibrated()
-        probes = Embeddings.from_samples(X, dim=gallery.dim)
+        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         log_p, log_p_unknown = log_posterior(probes.directions, gallery.directions, point.model, point.prior)
         return np.exp(np.column_stack([log_p, log_p_unknown]))
 
@@ -279,27 +296,17 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
             raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
-        gallery = self._fitted()
-        shown = min(int(top_k), len(gallery))
+        shown = min(int(top_k), len(self._fitted()))
         reading = self._reading(X, concentration, top_k=shown)
-        score, evidence, posterior = self._quality(), reading.evidence, reading.posterior
-        accepted, quality = reading.accepted, score(reading)
-        filtered = quality < self.filter_threshold
-        subject = _answers(gallery, evidence.top_index[:, 0], accepted)
-        subject[filtered] = None
-        return Identifications(
-            subject=subject,
-            decision=np.where(filtered, FILTERED, np.where(accepted, ACCEPTED, REJECTED)),
-            score=reading.best_score,
-            p_subject=np.exp(posterior.log_p_top[:, 0]),
-            p_unknown=np.exp(posterior.log_p_unknown),
-            quality=quality,
-            uncertainty=score.uncertainty(reading),
-            candidate_subjects=gallery.subjects[evidence.top_index[:, :shown]],
-            candidate_scores=np.asarray(evidence.top_scores[:, :shown], dtype=np.float64),
-            candidate_probabilities=np.exp(posterior.log_p_top[:, :shown]),
-            reason=np.array(score.reasons(reading), dtype=np.str_),
-        )
+        tell_doubts(self, self._told)
+        return Identifications.of(reading, self._quality(), self.filter_threshold, shown)
+
+    def doubts(self, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
+        """Why the calibration may no longer fit (a gallery outgrown, another embedding model, drift); empty if nothing does.
+
+        ``predict`` and ``identify`` tell each of them once, as a :class:`holue.recognition.doubts.CalibrationWarning`.
+        """
+        return calibration_doubts(self, drift=drift)
 
     @property
     def filter_threshold(self) -> float:
@@ -308,10 +315,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             return float(self.filter_below)
         return self.certificate_.filter_below if hasattr(self, "certificate_") else -np.inf
 
-    def score(self, X: object, y: object) -> float:
+    def score(self, X: object, y: object, concentration: object = None) -> float:
         """Share of right answers: the enrolled subject named, or the stranger rejected."""
         gallery, point = self._calibrated()
-        probes = Embeddings.from_samples(X, dim=gallery.dim)
+        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         reading = self._read(probes, gallery, point, top_k=1)
         return float(correct_answers(reading, truth_rows(gallery, y, len(probes))).mean())
 
@@ -394,6 +401,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         )
 
     def _forget(self) -> None:
+        self._told = set()
         for name in (
             "operating_point_",
             "quality_",
@@ -404,15 +412,3 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         ):
             if hasattr(self, name):
                 delattr(self, name)
-
-
-def _answers(gallery: Gallery, top: npt.NDArray[np.int64], accepted: npt.NDArray[np.bool_]) -> Subjects:
-    answers = np.full(len(top), UNKNOWN, dtype=object)
-    answers[accepted] = gallery.subjects[top[accepted]].tolist()
-    return answers
-
-
-def _generator(random_state: int | np.random.Generator | np.random.RandomState | None) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    return np.random.default_rng(random_state)

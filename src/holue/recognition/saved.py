@@ -45,6 +45,7 @@ def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike
     content = {
         "parameters": parameters,
         "gallery_version": gallery.version,
+        "embedding_model": recognizer.embedding_model_,
         "operating_point": None if point is None else asdict(point),
         "quality": quality is not None,
         "certificate": None if certificate is None else certificate.to_dict(),
@@ -69,6 +70,8 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
         recognizer = cls(**content["parameters"])
         check_settings(recognizer)
         recognizer.gallery_ = _gallery(arrays, int(content["gallery_version"]))
+        recognizer.embedding_model_ = content.get("embedding_model")
+        recognizer._told = set()
         recognizer.n_features_in_ = recognizer.gallery_.dim
         if content["operating_point"] is not None:
             fields = dict(content["operating_point"])

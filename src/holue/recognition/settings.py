@@ -34,6 +34,8 @@ def check_settings(settings: OpenSetRecognizer) -> None:
         raise InvalidParameterError(
             f"random_state must be a whole number of at least 0, a generator or None, got {seed!r}"
         )
+    if settings.embedding_model is not None and not isinstance(settings.embedding_model, str):
+        raise InvalidParameterError(f"embedding_model must be a name or None, got {settings.embedding_model!r}")
     lowest = settings.filter_below
     if lowest is not None and not (is_number(lowest) and np.isfinite(lowest)):
         raise InvalidParameterError(f"filter_below must be a finite quality or None, got {lowest!r}")
