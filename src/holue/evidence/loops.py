@@ -72,17 +72,22 @@ def _highest(row):
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _power_of_two(exponent):
+    """``2^x`` for ``x`` in −126 … 0, in float32."""
+    whole = np.rint(exponent)
+    f = exponent - whole
+    fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * (_C5 + f * _C6)))))
+    return fraction * np.int32((np.int32(whole) + _BIAS) << _FRACTION_BITS).view(np.float32)
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _weigh(row, peak, slope):
     """``Σ 2^{slope·(s−peak)}`` and ``Σ (s−peak) 2^{slope·(s−peak)}`` over one chunk."""
     mass = np.float32(0.0)
     moment = np.float32(0.0)
     for j in range(row.shape[0]):
         below = row[j] - peak
-        exponent = _greater(slope * below, _LOWEST)
-        whole = np.rint(exponent)
-        f = exponent - whole
-        fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * (_C5 + f * _C6)))))
-        weight = fraction * np.int32((np.int32(whole) + _BIAS) << _FRACTION_BITS).view(np.float32)
+        weight = _power_of_two(_greater(slope * below, _LOWEST))
         mass += weight
         moment += below * weight
     return mass, moment
@@ -239,28 +244,37 @@ def _fetch(typing_context, block, row, last):
 
 
 @njit(cache=True, nogil=True)
+def multiply(probes, block, begin, width, scores, at):
+    """Products of the probes with the rows ``begin .. begin + width`` of a block, written to ``scores`` from column ``at`` on.
+
+    Four columns at a time, so ``scores`` has room up to the next multiple.
+    """
+    n, dim = probes.shape
+    last = block.shape[0] - 1
+    threes, whole = n - n % TILE_PROBES, dim - dim % 8
+    for j in range(0, width, TILE_SUBJECTS):
+        if threes > 0:
+            _fetch(block, begin + j + TILE_SUBJECTS, last)
+        for i in range(0, threes, TILE_PROBES):
+            _tile(block, begin + j, last, probes, i, whole, scores, at + j)
+        for row in range(j, min(j + TILE_SUBJECTS, width)):
+            for i in range(threes, n):
+                scores[i, at + row] = _dot(probes, i, block, begin + row)
+    for t in range(whole, dim):
+        for i in range(threes):
+            for j in range(width):
+                scores[i, at + j] += probes[i, t] * block[begin + j, t]
+
+
+@njit(cache=True, nogil=True)
 def sweep(probes, block, first_subject, scores, top_scores, top_index, sharpness, slope, peak, mass, moment):
     """Multiply and absorb chunk by chunk: for few probes, where a gallery row is worth reading only once.
 
     ``scores`` (n, CHUNK) is room for one chunk.
     """
-    n, dim = probes.shape
-    last = block.shape[0] - 1
-    threes, whole = n - n % TILE_PROBES, dim - dim % 8
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
-        for j in range(0, width, TILE_SUBJECTS):
-            if threes > 0:
-                _fetch(block, begin + j + TILE_SUBJECTS, last)
-            for i in range(0, threes, TILE_PROBES):
-                _tile(block, begin + j, last, probes, i, whole, scores, j)
-            for row in range(j, min(j + TILE_SUBJECTS, width)):
-                for i in range(threes, n):
-                    scores[i, row] = _dot(probes, i, block, begin + row)
-        for t in range(whole, dim):
-            for i in range(threes):
-                for j in range(width):
-                    scores[i, j] += probes[i, t] * block[begin + j, t]
+        multiply(probes, block, begin, width, scores, 0)
         absorb_cosines(
             scores, width, first_subject + begin, top_scores, top_index, sharpness, slope, peak, mass, moment
         )

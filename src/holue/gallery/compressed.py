@@ -1,0 +1,159 @@
+"""CompressedGallery: a gallery in two bytes or one per coordinate, which knows how far each row is from the exact one.
+
+Row ``μ_c`` is kept as codes that stand for ``μ̂_c``: its float16, or ``scale_c · q`` with ``q`` in −127 … 127. What is lost is
+known, not estimated: ``errors[c] ≥ ‖μ_c − μ̂_c‖``, so that for every probe ``|z·μ_c − z·μ̂_c| ≤ ‖z‖ errors[c]``; and per part
+``residual_norm ≥ ‖Δ‖₂``, the largest singular value of the residuals of all rows together, so that ``‖Δz‖ ≤ ‖z‖ residual_norm``:
+for no probe can more than a few of the errors be large at once. The exact rows stay at hand for the few scores that matter;
+they may be mapped from disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import InvalidEmbeddingsError, InvalidParameterError
+from holue.gallery.embeddings import FloatArray
+from holue.gallery.gallery import Gallery
+
+Form = Literal["float16", "int8"]
+Codes = npt.NDArray[np.uint16] | npt.NDArray[np.int8]
+Float32Array = npt.NDArray[np.float32]
+
+FORMS: tuple[Form, ...] = ("float16", "int8")
+LANES = 16
+"""Codes are padded with zeros to a multiple of this width: what a processor multiplies at once."""
+LARGEST_CODE = 127
+ROWS_AT_ONCE = 4096
+_UPWARD = 1 + 1e-6
+"""Covers the rounding to float32 and of the float64 sums: a bound is rounded up."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedPart:
+    """Rows that were compressed together; row ``i`` of all arrays belongs to row ``i`` of ``exact``."""
+
+    codes: Codes  # (n, width): bits of float16, or int8
+    scales: Float32Array  # (n,) what one step of a code is worth; 1 for float16
+    errors: Float32Array  # (n,) at least ‖μ − μ̂‖
+    residual_norm: float  # at least the largest singular value of μ − μ̂ over all rows
+    exact: FloatArray  # (n, d)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True, eq=False)
+class CompressedGallery:
+    """Compressed parts of one form, in the gallery's order; made by :func:`compress`.
+
+    >>> gallery = Gallery.from_samples([[1.0, 0.0], [0.6, 0.8]], ["ann", "bob"])
+    >>> compress(gallery, "int8")
+    CompressedGallery(2 subjects, d=2, int8)
+    """
+
+    form: Form
+    parts: tuple[CompressedPart, ...]
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+    def __repr__(self) -> str:
+        return f"CompressedGallery({len(self)} subjects, d={self.dim}, {self.form})"
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates, d."""
+        return int(self.parts[0].exact.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a scan reads: codes, scales and errors, without the exact rows."""
+        return sum(part.codes.nbytes + part.scales.nbytes + part.errors.nbytes for part in self.parts)
+
+    @property
+    def error(self) -> float:
+        """The largest of the rows' errors."""
+        return max(float(part.errors.max()) for part in self.parts)
+
+    @property
+    def residual_norm(self) -> float:
+        """At least the largest singular value of all residuals: squares of the parts' values add up at most."""
+        return float(np.sqrt(sum(part.residual_norm**2 for part in self.parts))) * _UPWARD
+
+    def exact_rows(self, rows: npt.NDArray[np.int64]) -> FloatArray:
+        """The exact directions of some rows, copied."""
+        if len(self.parts) == 1:
+            return np.asarray(self.parts[0].exact[rows])
+        found = np.empty((len(rows), self.dim), dtype=self.parts[0].exact.dtype)
+        start = 0
+        for part in self.parts:
+            here = (rows >= start) & (rows < start + len(part))
+            if here.any():
+                found[here] = part.exact[rows[here] - start]
+            start += len(part)
+        return found
+
+    def follow(self, gallery: Gallery) -> CompressedGallery:
+        """The compressed form of a later version of the gallery: parts that are still the same are kept, not compressed again."""
+        known = {id(part.exact): part for part in self.parts}
+        return CompressedGallery(
+            self.form, tuple(known.get(id(part)) or _compress_part(part, self.form) for part in gallery.parts)
+        )
+
+
+def compress(gallery: Gallery | FloatArray, form: Form) -> CompressedGallery:
+    """Unit directions in half of float32's bytes (``"float16"``) or a quarter (``"int8"``), with each row's certified error.
+
+    ``int8`` has one scale per row: its largest coordinate over 127.
+
+    >>> compressed = compress(np.array([[0.6, 0.8], [0.8, -0.6]], dtype=np.float32), "float16")
+    >>> compressed.nbytes, bool(compressed.error < 3e-4)
+    (80, True)
+    """
+    if form not in FORMS:
+        raise InvalidParameterError(f"a gallery is compressed to 'float16' or 'int8', got {form!r}")
+    parts = gallery.parts if isinstance(gallery, Gallery) else (np.asarray(gallery),)
+    for part in parts:
+        if part.ndim != 2 or part.dtype.kind != "f" or part.shape[1] == 0:
+            raise InvalidEmbeddingsError(
+                f"only a matrix of directions (K, d) in floating point is compressed, got {part.dtype} of shape {part.shape}"
+            )
+    return CompressedGallery(form, tuple(_compress_part(part, form) for part in parts))
+
+
+def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
+    n, dim = exact.shape
+    width = -(-dim // LANES) * LANES
+    codes: Any = np.zeros((n, width), dtype=np.uint16 if form == "float16" else np.int8)
+    scales, errors = np.ones(n, dtype=np.float32), np.zeros(n, dtype=np.float32)
+    gram = np.zeros((dim, dim))
+    for first in range(0, n, ROWS_AT_ONCE):
+        rows = slice(first, first + ROWS_AT_ONCE)
+        given = np.asarray(exact[rows], dtype=np.float64)
+        if not np.isfinite(given).all() or np.abs(given).max(initial=0.0) > 2:
+            raise InvalidEmbeddingsError(
+                f"rows {first} to {first + len(given) - 1} hold coordinates that no unit vector has (NaN, infinite or above 2); "
+                "normalise the embeddings first, for instance with Gallery.from_samples"
+            )
+        if form == "float16":
+            half = given.astype(np.float16)
+            codes[rows, :dim] = half.view(np.uint16)
+            residual = given - half.astype(np.float64)
+        else:
+            largest = np.abs(given).max(axis=1)
+            scales[rows] = np.where(largest > 0, largest / LARGEST_CODE, 1.0)
+            # A row of numbers near the end of float32 would get a scale of 0.
+            scales[rows] = np.maximum(scales[rows], np.finfo(np.float32).tiny)
+            scale = scales[rows].astype(np.float64)[:, None]
+            code = np.clip(np.rint(given / scale), -LARGEST_CODE, LARGEST_CODE)
+            codes[rows, :dim] = code.astype(np.int8)
+            residual = given - scale * code
+        # The smallest normal float32 keeps what rounds to 0 above it.
+        errors[rows] = np.sqrt(np.einsum("ij,ij->i", residual, residual)) * _UPWARD + np.finfo(np.float32).tiny
+        gram += residual.T @ residual
+    largest_square = float(np.linalg.eigvalsh(gram)[-1]) if n else 0.0
+    return CompressedPart(codes, scales, errors, float(np.sqrt(max(largest_square, 0.0))) * _UPWARD + 1e-12, exact)
