@@ -112,9 +112,10 @@ def test_the_summary_counts_cells_as_one_would_by_hand(document: dict) -> None:
             "galue": {"value": galue, "low": 0, "high": 1},
         }
         point["difference_to_holue"]["holue-plus"] = {"value": 0.1, "low": low, "high": 0.2}
+        point["difference_of_accuracy_to_holue"]["holue-plus"] = {"value": low, "low": low, "high": 0.2}
     found = summary([told])
     assert (found["cells"], found["holue_first_of_paper"]) == (2, 1)
-    assert (found["ours_above_holue"], found["ours_clearly_above_holue"]) == (2, 1)
+    assert found["ours"]["holue-plus"] == {"f1": {"above": 2, "clearly": 1}, "accuracy": {"above": 1, "clearly": 1}}
     page = results_page([told], "Why it came out so.")
     assert "**1 of 2** cells" in page
     assert "Why it came out so." in page

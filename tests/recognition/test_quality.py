@@ -1,5 +1,7 @@
 """Each score against its formula, on a reading written out densely."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality import SCORES
+from holue.recognition.quality.f1_gain import f1_gain
 from holue.recognition.quality.sample import pfe_quality, scaleface_quality
 from holue.recognition.reading import Reading
 
@@ -101,3 +104,33 @@ def test_pfe_quality_is_minus_the_harmonic_mean_and_bad_input_is_named() -> None
         pfe_quality([[1.0, 0.0]])
     with pytest.raises(InvalidInputError, match="scale must be finite; entry 1"):
         scaleface_quality([1.0, np.nan])
+
+
+def test_the_answers_with_a_gain_are_the_set_with_the_highest_f1() -> None:
+    rng = np.random.default_rng(3)
+    p, accepted = rng.random(9), np.array([True] * 5 + [False] * 4)
+
+    def expected_f1(kept: np.ndarray) -> float:
+        hits, errors = p[kept & accepted].sum(), (1 - p)[kept].sum()
+        return float(2 * hits / (2 * hits + errors)) if hits else 0.0
+
+    # Among the sets that keep the least certain acceptance; without such a condition one sure answer alone would be best.
+    must = np.zeros(9, dtype=bool)
+    must[p[:5].argmin()] = True
+    sets = [np.array(one) | must for one in product([False, True], repeat=9)]
+    best = max(sets, key=expected_f1)
+    np.testing.assert_array_equal(best, must | (f1_gain(p, accepted, expected_f1(best)) > 0))
+
+
+def test_holue_f1_keeps_p_correct_within_a_decision_and_survives_saving(reading: Reading) -> None:
+    rng = np.random.default_rng(0)
+    correct = rng.random(len(reading)) < np.clip(np.abs(reading.best_score - 0.45) * 8, 0.1, 0.95)
+    plus, gain = SCORES["holue-plus"](), SCORES["holue-f1"]()
+    for score in (plus, gain):
+        score.fit(reading, correct, rng)
+    for rows in (reading.accepted, ~reading.accepted):
+        order = np.argsort(plus(reading)[rows], kind="stable")
+        assert (np.diff(gain(reading)[rows][order]) >= 0).all()
+    again = SCORES["holue-f1"]()
+    again.restore(gain.state())
+    np.testing.assert_array_equal(again(reading), gain(reading))

@@ -43,6 +43,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "holue-mc": {"color": PURPLE},
     "holue-closed": {"color": SKY},
     "holue-plus": {"color": GREEN, "linewidth": 2.2},
+    "holue-f1": {"color": BLUE},
     "random": {"color": GREY, "linestyle": (0, (1, 2)), "linewidth": 1.2},
     "oracle": {"color": BLACK, "linestyle": "-.", "linewidth": 1.2},
 }

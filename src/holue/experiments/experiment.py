@@ -26,7 +26,7 @@ from holue.evaluation.study import evaluate
 from holue.experiments.levels import level_documents
 from holue.experiments.seed_mean import SeedMean, joint_resamples
 
-FORMAT, VERSION = "holue-experiment", 1
+FORMAT, VERSION = "holue-experiment", 2
 REFERENCE = "holue"
 """The method that differences are taken to: the paper's, HolUE-MLP."""
 LEVEL = 0.95
@@ -133,8 +133,8 @@ def _point(runs: Sequence[Results], resamples: Sequence[SubjectBootstrap], place
     points = [run.points[place] for run in runs]
     keys = [result.method.key for result in points[0].methods]
     with ThreadPoolExecutor() as pool:
-        prr = dict(zip(keys, pool.map(lambda key: _prr(key, points, resamples), keys)))
-    reference = prr.get(REFERENCE)
+        prr = dict(zip(keys, pool.map(lambda key: _prr(key, points, resamples, "f1"), keys)))
+        prr_accuracy = dict(zip(keys, pool.map(lambda key: _prr(key, points, resamples, "accuracy"), keys)))
     probabilities = [result.method.key for result in points[0].methods if result.method.is_probability]
     return {
         "target_fpir": points[0].target_fpir,
@@ -142,9 +142,9 @@ def _point(runs: Sequence[Results], resamples: Sequence[SubjectBootstrap], place
         "solved_for": [point.point.solved for point in points],
         "recognition": {rate: _rate(rate, points, resamples).document(LEVEL) for rate in RATES},
         "prr_f1": {key: mean.document(LEVEL) for key, mean in prr.items()},
-        f"difference_to_{REFERENCE}": {}
-        if reference is None
-        else {key: (mean - reference).document(LEVEL) for key, mean in prr.items() if key != REFERENCE},
+        f"difference_to_{REFERENCE}": _differences(prr),
+        "prr_accuracy": {key: mean.document(LEVEL) for key, mean in prr_accuracy.items()},
+        f"difference_of_accuracy_to_{REFERENCE}": _differences(prr_accuracy),
         "calibration_error": {key: _calibration(key, points, resamples).document(LEVEL) for key in probabilities},
         "normalisation": {key: _normalisation(key, points) for key in points[0].normalisation},
         "rejection_curves": _curves(points),
@@ -152,12 +152,19 @@ def _point(runs: Sequence[Results], resamples: Sequence[SubjectBootstrap], place
     }
 
 
-def _prr(key: str, points: Sequence[PointResult], resamples: Sequence[SubjectBootstrap]) -> SeedMean:
+def _differences(prr: Mapping[str, SeedMean]) -> dict[str, Any]:
+    reference = prr.get(REFERENCE)
+    if reference is None:
+        return {}
+    return {key: (mean - reference).document(LEVEL) for key, mean in prr.items() if key != REFERENCE}
+
+
+def _prr(key: str, points: Sequence[PointResult], resamples: Sequence[SubjectBootstrap], metric: str) -> SeedMean:
     return SeedMean.of(
         [
             _without_value(resample)
             if (quality := point.of(key).quality) is None
-            else bootstrap_prr(quality, **_flags(point), resamples=resample)
+            else bootstrap_prr(quality, **_flags(point), resamples=resample, metric=metric)
             for point, resample in zip(points, resamples)
         ]
     )

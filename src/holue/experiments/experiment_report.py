@@ -69,6 +69,11 @@ def read_experiment(path: str | Path) -> dict[str, Any]:
         raise InvalidFileError(f"{file}: not the results of an experiment (format {FORMAT!r}); choose another path")
     if document.get("version", 0) > VERSION:
         raise InvalidFileError(f"{file}: version {document['version']} is newer than {VERSION}; update holue")
+    if document.get("version", 0) < VERSION:
+        raise InvalidFileError(
+            f"{file}: version {document.get('version', 0)} of the results has not all that version {VERSION} has; delete the "
+            "folder and run the experiment again"
+        )
     return document
 
 

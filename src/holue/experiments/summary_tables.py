@@ -20,6 +20,8 @@ def variant_tables(variant: Document) -> list[Table]:
     tables = [
         prr_table(variant),
         difference_table(variant),
+        accuracy_table(variant),
+        accuracy_difference_table(variant),
         normalisation_table(variant),
         recognition_table(variant),
         calibration_table(variant),
@@ -37,12 +39,31 @@ def prr_table(variant: Document) -> Table:
 
 def difference_table(variant: Document) -> Table:
     """PRR of every method less that of HolUE-MLP, paired by seed and by resample."""
-    rows = [
-        (name, tuple(Cell(_estimate(point["difference_to_holue"][key])) for point in _points(variant)))
-        for key, name in _methods(variant)
-        if all(key in point["difference_to_holue"] for point in _points(variant))
-    ]
+    rows = _differences(variant, "difference_to_holue")
     return _table(variant, "differences", "PRR of F1 less that of HolUE-MLP, paired", rows)
+
+
+def accuracy_table(variant: Document) -> Table:
+    """PRR of accuracy, where a right rejection counts as much as a right name; F1 gives it no credit."""
+    rows = [
+        (name, [_estimate(point["prr_accuracy"][key]) for point in _points(variant)]) for key, name in _methods(variant)
+    ]
+    title = "Prediction rejection ratio of accuracy, the share of right answers (higher is better)"
+    return _table(variant, "prr_accuracy", title, _ranked(rows))
+
+
+def accuracy_difference_table(variant: Document) -> Table:
+    """PRR of accuracy of every method less that of HolUE-MLP, paired by seed and by resample."""
+    rows = _differences(variant, "difference_of_accuracy_to_holue")
+    return _table(variant, "differences_accuracy", "PRR of accuracy less that of HolUE-MLP, paired", rows)
+
+
+def _differences(variant: Document, field: str) -> list[tuple[str, tuple[Cell, ...]]]:
+    return [
+        (name, tuple(Cell(_estimate(point[field][key])) for point in _points(variant)))
+        for key, name in _methods(variant)
+        if all(key in point[field] for point in _points(variant))
+    ]
 
 
 def normalisation_table(variant: Document) -> Table:

@@ -9,6 +9,7 @@ from holue.recognition.quality.acceptance import AcceptanceQuality
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.quality.convolved import ConvolvedQuality
 from holue.recognition.quality.entropy import EntropyQuality
+from holue.recognition.quality.f1_gain import F1GainQuality
 from holue.recognition.quality.gallery import GalleryQuality
 from holue.recognition.quality.holistic import HolisticMLPQuality
 from holue.recognition.quality.holistic_sum import HolisticSumQuality
@@ -26,6 +27,7 @@ SCORES: dict[str, type[QualityScore]] = {
     "holue-mc": MonteCarloQuality,
     "holue-closed": ConvolvedQuality,
     "holue-plus": CalibratedQuality,
+    "holue-f1": F1GainQuality,
 }
 
 __all__ = ["SCORES", "QualityScore"]
