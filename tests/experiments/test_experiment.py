@@ -61,6 +61,14 @@ def test_every_method_has_a_mean_over_seeds_with_an_interval_around_it(document:
         assert "holue" not in point["difference_to_holue"]
 
 
+def test_the_whole_among_the_ablations_is_the_method_itself(document: dict) -> None:
+    for point in document["variants"][0]["operating_points"]:
+        for measure in ("prr_f1", "prr_accuracy"):
+            whole = point["ablation"]["HolUE-plus"][measure]
+            assert whole == pytest.approx(point[measure]["holue-plus"]["value"], abs=1e-6)
+        assert len({round(one["prr_f1"], 6) for one in point["ablation"].values()}) > 4
+
+
 def test_variants_are_evaluated_at_the_middle_target(document: dict) -> None:
     main, variant = document["variants"]
     assert [point["target_fpir"] for point in main["operating_points"]] == [0.1, 0.2]

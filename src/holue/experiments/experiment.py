@@ -23,12 +23,15 @@ from holue.evaluation.intervals import Bootstrapped, bootstrap_metric, bootstrap
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.evaluation.results import CURVE_METRICS, PointResult, Results, plain
 from holue.evaluation.study import evaluate
+from holue.experiments.ablation import ablate, mean_ablation
 from holue.experiments.levels import level_documents
 from holue.experiments.seed_mean import SeedMean, joint_resamples
 
 FORMAT, VERSION = "holue-experiment", 2
 REFERENCE = "holue"
 """The method that differences are taken to: the paper's, HolUE-MLP."""
+ABLATED = "holue-plus"
+"""The method that is taken apart."""
 LEVEL = 0.95
 RATES = ("fpir", "fnir", "dir", "precision", "f1")
 MAIN, NORM_ONLY = "", "concentration from the norm"
@@ -149,7 +152,16 @@ def _point(runs: Sequence[Results], resamples: Sequence[SubjectBootstrap], place
         "normalisation": {key: _normalisation(key, points) for key in points[0].normalisation},
         "rejection_curves": _curves(points),
         "levels": level_documents(runs, place),
+        "ablation": mean_ablation(_ablations(runs, place)),
     }
+
+
+def _ablations(runs: Sequence[Results], place: int) -> list[dict[str, dict[str, float]]]:
+    """What each seed's ablations reached, or nothing where the parts lack a concentration or the answers to learn from."""
+    points = [run.points[place] for run in runs]
+    if any(point.of(REFERENCE).quality is None or point.of(ABLATED).quality is None for point in points):
+        return []
+    return [ablate(run.protocol, point.development, point.point) for run, point in zip(runs, points)]
 
 
 def _differences(prr: Mapping[str, SeedMean]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Any
 from holue.experiments.experiment import MAIN, REFERENCE
 from holue.experiments.experiment_report import counts_text
 from holue.experiments.summary_tables import (
+    ABLATION_TITLES,
+    ablation_table,
     accuracy_difference_table,
     accuracy_table,
     calibration_table,
@@ -145,9 +147,11 @@ def _experiment_lines(document: Document) -> list[str]:
             middle = variant["operating_points"][len(variant["operating_points"]) // 2]
             tables += [accuracy_table(variant), accuracy_difference_table(variant)]
             tables += [normalisation_table(variant), calibration_table(variant)]
+            tables += [ablation_table(variant, measure) for measure in ABLATION_TITLES]
             tables += [error_kind_table(variant, middle), level_table(variant, middle)]
         for table in tables:
-            lines += ["", table.markdown().rstrip()]
+            if table.rows:
+                lines += ["", table.markdown().rstrip()]
     return lines
 
 

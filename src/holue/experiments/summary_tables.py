@@ -11,6 +11,11 @@ from holue.evaluation.tables import Cell, Table
 
 Document = Mapping[str, Any]
 ERROR_METRICS = {"fpir": "FPIR", "fnir": "FNIR", "misidentifications": "misidentifications"}
+ABLATION_TITLES = {
+    "prr_f1": "PRR of F1",
+    "prr_accuracy": "PRR of accuracy",
+    "calibration_error": "expected calibration error (lower is better)",
+}
 FILTERED = 0.2
 """The filtered fraction at which the curves by error kind are read."""
 
@@ -25,6 +30,7 @@ def variant_tables(variant: Document) -> list[Table]:
         normalisation_table(variant),
         recognition_table(variant),
         calibration_table(variant),
+        *(ablation_table(variant, measure) for measure in ABLATION_TITLES),
         *(error_kind_table(variant, point) for point in variant["operating_points"]),
         *(level_table(variant, point) for point in variant["operating_points"]),
     ]
@@ -56,6 +62,20 @@ def accuracy_difference_table(variant: Document) -> Table:
     """PRR of accuracy of every method less that of HolUE-MLP, paired by seed and by resample."""
     rows = _differences(variant, "difference_of_accuracy_to_holue")
     return _table(variant, "differences_accuracy", "PRR of accuracy less that of HolUE-MLP, paired", rows)
+
+
+def ablation_table(variant: Document, measure: str) -> Table:
+    """HolUE-plus with one part left out or exchanged."""
+    points = _points(variant)
+    rows = [
+        (name, [Estimate(point["ablation"][name][measure], None, None) for point in points])
+        for name in points[0]["ablation"]
+        if all(name in point["ablation"] for point in points)
+    ]
+    ranked = _ranked(rows, highest=measure != "calibration_error")
+    return _table(
+        variant, f"ablation_{measure}", f"HolUE-plus taken apart: {ABLATION_TITLES[measure]}", ranked, "Estimator"
+    )
 
 
 def _differences(variant: Document, field: str) -> list[tuple[str, tuple[Cell, ...]]]:

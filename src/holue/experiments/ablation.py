@@ -1,0 +1,146 @@
+"""Ablation: HolUE-plus with one of its parts left out or exchanged, on the same readings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from holue.evaluation.calibration_error import expected_calibration_error
+from holue.evaluation.outcomes import Outcomes
+from holue.evaluation.protocol import IdentificationProtocol
+from holue.evaluation.rejection import prediction_rejection_ratio
+from holue.gallery.embeddings import Float64Array
+from holue.recognition.causes import CAUSES, causes
+from holue.recognition.monotone import MonotoneHead
+from holue.recognition.operating import OperatingPoint
+from holue.recognition.reading import Reading
+from holue.recognition.truth import correct_answers, truth_rows
+
+TEMPERATURE = 20.0
+MEASURES = ("prr_f1", "prr_accuracy", "calibration_error")
+
+
+class Head(Protocol):
+    """What learns P(correct) from features."""
+
+    def fit(self, features: Float64Array, correct: npt.NDArray[np.bool_]) -> None:
+        """Learn from (n, m) features and whether each answer was right."""
+
+    def __call__(self, features: Float64Array) -> Float64Array:
+        """P(correct) (n,)."""
+
+
+class FreeHead:
+    """A classifier of scikit-learn, free to turn where it likes."""
+
+    def __init__(self, classifier: LogisticRegression | HistGradientBoostingClassifier) -> None:
+        self.classifier = make_pipeline(StandardScaler(), classifier)
+        self.constant: float | None = None
+
+    def fit(self, features: Float64Array, correct: npt.NDArray[np.bool_]) -> None:
+        """Fit it; all right or all wrong is a constant."""
+        self.constant = float(correct[0]) if correct.all() or not correct.any() else None
+        if self.constant is None:
+            self.classifier.fit(features, correct)
+
+    def __call__(self, features: Float64Array) -> Float64Array:
+        """P(correct) (n,)."""
+        if self.constant is not None or not len(features):
+            return np.full(len(features), self.constant or 0.0)
+        return np.asarray(self.classifier.predict_proba(features)[:, 1])
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """One estimator: which features it reads, what learns, and whether each decision has a head of its own."""
+
+    name: str
+    features: Callable[[Reading], Float64Array] = causes
+    head: Callable[[], Head] = MonotoneHead
+    by_decision: bool = True
+
+    def quality(self, development: Reading, correct: npt.NDArray[np.bool_], evaluation: Reading) -> Float64Array:
+        """P(correct) of the evaluation answers, learnt from the development answers."""
+        known, asked = self.features(development), self.features(evaluation)
+        quality = np.empty(len(asked))
+        for decision in (False, True) if self.by_decision else (None,):
+            rows, others = (
+                np.ones(len(one), dtype=bool) if decision is None else one.accepted == decision
+                for one in (development, evaluation)
+            )
+            head = self.head()
+            head.fit(known[rows], correct[rows])
+            quality[others] = head(asked[others])
+        return quality
+
+
+def _without(cause: str) -> Callable[[Reading], Float64Array]:
+    return lambda reading: np.delete(causes(reading), CAUSES.index(cause), axis=1)
+
+
+def _with_terms(reading: Reading) -> Float64Array:
+    return np.column_stack([causes(reading), *reading.holistic_terms])
+
+
+ABLATIONS: tuple[Ablation, ...] = (
+    Ablation("HolUE-plus"),
+    *(Ablation(f"without {cause}", features=_without(cause)) for cause in CAUSES),
+    Ablation("one head for both decisions", by_decision=False),
+    Ablation("with KL₁ and KL₂ added", features=_with_terms),
+    Ablation("linear logistic instead of monotone", head=lambda: FreeHead(LogisticRegression())),
+    Ablation(
+        "boosted trees instead of monotone",
+        head=lambda: FreeHead(
+            HistGradientBoostingClassifier(max_iter=80, max_leaf_nodes=8, min_samples_leaf=30, random_state=0)
+        ),
+    ),
+)
+
+
+def ablate(
+    protocol: IdentificationProtocol, development: OperatingPoint, point: OperatingPoint
+) -> dict[str, dict[str, float]]:
+    """PRR of F1 and of accuracy, and the calibration error, of every ablation at one operating point; it needs κ_x."""
+    readings, rights = [], []
+    for part, here in ((protocol.development, development), (protocol.evaluation, point)):
+        reading = Reading.of(part.probes, part.gallery, here, temperature=TEMPERATURE)
+        truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
+        readings.append(reading)
+        rights.append(correct_answers(reading, truth))
+    named_right = readings[1].evidence.top_index[:, 0] == truth
+    outcomes = Outcomes(
+        protocol.evaluation.mated, readings[1].accepted, named_right, protocol.evaluation.probe_subjects
+    )
+    found = {}
+    for one in ABLATIONS:
+        quality = one.quality(readings[0], rights[0], readings[1])
+        ratios = [
+            prediction_rejection_ratio(
+                quality,
+                mated=outcomes.mated,
+                accepted=outcomes.accepted,
+                correct_subject=outcomes.correct_subject,
+                metric=metric,
+            )
+            for metric in ("f1", "accuracy")
+        ]
+        error = expected_calibration_error(quality, correct=rights[1])
+        found[one.name] = dict(zip(MEASURES, (*ratios, error)))
+    return found
+
+
+def mean_ablation(seeds: Sequence[dict[str, dict[str, float]]]) -> dict[str, dict[str, float | None]]:
+    """Means over seeds; None where a seed has no value."""
+    means: dict[str, dict[str, float | None]] = {}
+    for name in seeds[0] if seeds else ():
+        values = {measure: np.mean([seed[name][measure] for seed in seeds]) for measure in MEASURES}
+        means[name] = {measure: float(value) if np.isfinite(value) else None for measure, value in values.items()}
+    return means
