@@ -17,6 +17,7 @@ HolueError
 │   ├── CorruptArtifactError            a file is missing, changed or unreadable
 │   ├── NewerArtifactError              written by a later version of the format
 │   └── UnsafeArtifactError             it holds a pickle
+├── TrainingDivergedError (ArithmeticError)  the loss is no longer a number
 └── MissingDependencyError (ImportError)  an extra is not installed
 
 Each message names the field, the rule, the value and a way out.
@@ -93,6 +94,10 @@ class NewerArtifactError(ArtifactError):
 
 class UnsafeArtifactError(ArtifactError):
     """The directory holds a pickle, which could run code when loaded."""
+
+
+class TrainingDivergedError(HolueError, ArithmeticError):
+    """The loss of a training became infinite or NaN."""
 
 
 class MissingDependencyError(HolueError, ImportError):

@@ -115,7 +115,7 @@ def _stop_after_two(done: int, total: int, note: str = "") -> None:
 
 def test_a_loss_that_is_not_finite_stops_with_step_rate_and_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidParameterError, match=r"became nan at step 9 \(epoch 3\) with learning rate 0.0\d+"
+        TrainingDivergedError, match=r"became nan at step 9 \(epoch 3\) with learning rate 0.0\d+"
     ) as caught:
         train(Line(poison=10), SETTINGS, checkpoint_dir=tmp_path)
     (kept,) = tmp_path.iterdir()
@@ -126,7 +126,7 @@ def test_a_loss_that_is_not_finite_stops_with_step_rate_and_checkpoint(tmp_path:
     assert resumed.asked == 4 * Line.steps
     with pytest.raises(InvalidParameterError, match=r"step 0 .*no checkpoint was asked for; lower peak_learning_rate"):
         train(Line(poison=1), SETTINGS)
-    with pytest.raises(InvalidParameterError, match=r"became nan at step 3"):
+    with pytest.raises(TrainingDivergedError, match=r"became nan at step 3"):
         train(Line(held_out=[float("nan")]), SETTINGS)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from holue.embedding.checkpoint import Checkpoint, State, copied, optimizer_state, restore_optimizer
 from holue.embedding.progress import Progress
 from holue.embedding.pytorch import reproducible, torch
-from holue.errors import InvalidParameterError, InvalidSubjectsError
+from holue.errors import InvalidParameterError, InvalidSubjectsError, TrainingDivergedError
 from holue.gallery.subjects import Subjects
 
 Tensor = torch.Tensor
@@ -117,7 +117,7 @@ def train(
                 held_out = task.held_out_loss()
         if held_out is not None and not math.isfinite(held_out):
             rate = float(optimizer.param_groups[0]["lr"])
-            raise InvalidParameterError(_diverged(held_out, (epoch + 1) * task.steps - 1, rate, epoch, path))
+            raise TrainingDivergedError(_diverged(held_out, (epoch + 1) * task.steps - 1, rate, epoch, path))
         best = _judge(history, held_out, settings, module, best)
         if path is not None:
             Checkpoint(module.state_dict(), best, optimizer_state(optimizer), asdict(history)).save(path)
@@ -185,7 +185,7 @@ def _train_epoch(
             group["lr"] = rate
         loss = task.loss(batch)
         if not torch.isfinite(loss):
-            raise InvalidParameterError(_diverged(float(loss.detach()), step, rate, epoch, path))
+            raise TrainingDivergedError(_diverged(float(loss.detach()), step, rate, epoch, path))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(task.module.parameters(), settings.gradient_clip)
