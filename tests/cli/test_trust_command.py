@@ -43,7 +43,7 @@ def test_it_certifies_and_reports_by_group(folder: Path) -> None:
     assert answer["certified"]
     assert answer["method"] == "galue"  # no concentrations in the files
     assert answer["evaluation"]["achieved_risk"]["value"] <= 0.15
-    assert [row["group"] for row in answer["groups"]["groups"]] == ["old", "young"]
+    assert [row["group"] for row in answer["groups"]["group"]["groups"]] == ["old", "young"]
     text = runner.invoke(app, ["trust", str(folder), "--target", "0.15"])
     assert "with confidence 0.95, at most 0.15" in text.stdout
 

@@ -239,3 +239,22 @@ def test_two_files_for_one_role_are_ambiguous(folder_arrays, write_protocol_fold
     (folder / "dev" / "gallery.parquet").write_bytes(b"")
     with pytest.raises(InvalidFileError, match=r"holds both gallery\.npz and gallery\.parquet"):
         load_folder(folder)
+
+
+def test_further_groups_are_kept_and_pooled_with_their_template(folder_arrays, write_protocol_folder, tmp_path):
+    probes = folder_arrays["eval/probes"]
+    n = len(probes["subject_id"])
+    probes["group_sex"] = np.array(["f", "m"])[np.unique(probes["subject_id"], return_inverse=True)[1] % 2]
+    probes["group_age"] = np.full(n, 9)
+    part = load_folder(write_protocol_folder(folder_arrays)).evaluation
+    assert {"sex", "age"} <= set(part.group_columns)
+    np.testing.assert_array_equal(part.more_groups["sex"], probes["group_sex"])
+    protocol = load_folder(write_protocol_folder(folder_arrays))
+    save_folder(protocol, tmp_path / "again")
+    again = load_folder(tmp_path / "again").evaluation
+    np.testing.assert_array_equal(again.more_groups["age"], probes["group_age"])
+    probes["template_id"] = np.arange(n) // 2 + 100
+    probes["subject_id"] = np.repeat([f"eval-{name}" for name in "abc"], 2)[:n]
+    probes["group_sex"] = np.repeat(["f", "m", "f"], 2)[:n]
+    pooled = load_folder(write_protocol_folder(folder_arrays)).evaluation
+    assert pooled.more_groups["sex"].tolist() == ["f", "m", "f"]

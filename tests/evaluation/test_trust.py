@@ -8,7 +8,8 @@ import pytest
 from holue.datasets.simulated import simulate
 from holue.errors import CalibrationDataError, InvalidInputError, InvalidParameterError
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.evaluation.trust import half_of_subjects, trust_report
+from holue.evaluation.rehearsal import half_of_subjects
+from holue.evaluation.trust import trust_report
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 
@@ -29,6 +30,7 @@ def part(first_subject: int, seed: int, people: int = 200) -> ProtocolPart:
         Embeddings.from_samples(probes.X, probes.concentration),
         probes.person,
         groups=np.where(probes.person % 3 == 0, "f", "m"),
+        more_groups={"parity": probes.person % 2},
     )
 
 
@@ -53,8 +55,12 @@ def test_the_certified_risk_is_kept_on_other_people_and_told_by_group(protocol: 
     assert report.achieved_risk.value is not None
     assert report.unfiltered_risk.value is not None
     assert report.achieved_risk.value <= 0.1 < report.unfiltered_risk.value
-    assert report.groups is not None
-    assert [row.group for row in report.groups.rows] == ["f", "m"]
+    assert [row.group for row in report.groups["group"].rows] == ["f", "m"]
+    assert list(report.groups) == ["group", "parity"]
+    ways = report.three_way
+    assert ways.total == len(protocol.evaluation.probes)
+    assert ways.errors / (ways.accepted + ways.rejected) == pytest.approx(report.achieved_risk_by_probe.value)
+    assert ways.filtered / ways.total == pytest.approx(report.filtered_share.value)
     plain = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert plain["certified"] is True
     assert plain["certificate"]["unit"] == "subject"

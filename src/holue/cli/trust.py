@@ -24,7 +24,7 @@ def trust(
     ] = None,
     target_fpir: Annotated[float, typer.Option(help="Share of strangers that the threshold may accept.")] = 0.05,
     groups: Annotated[
-        bool, typer.Option("--groups", help="Also rates and guarantee for each value of 'group'.")
+        bool, typer.Option("--groups", help="Also rates and guarantee for each value of group, group_sex, ...")
     ] = False,
     smallest: Annotated[int, typer.Option(help="Groups with fewer subjects than this are flagged.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of the split of the development subjects.")] = 0,

@@ -160,6 +160,7 @@ def _templates(part: ProtocolPart, prefix: str) -> tuple[Samples, Samples]:
         subject_id=_qualified(part.probe_subjects, prefix),
         template_id=part.probe_templates,
         group=part.groups,
+        more_groups=part.more_groups,
         concentration=probes.concentrations,
         scale=qualities.get("scale"),
         quality=qualities.get("quality"),

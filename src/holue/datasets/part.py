@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holue.datasets.samples import ROWS_AT_ONCE, Samples
+from holue.datasets.samples import GROUP, ROWS_AT_ONCE, Samples
 from holue.errors import InvalidFileError, InvalidInputError, InvalidParameterError
 from holue.evaluation.protocol import ProtocolPart, listed
 from holue.gallery.embeddings import Embeddings, Float64Array, FloatArray
@@ -33,12 +33,13 @@ def part_from_samples(
     """
     subjects, enrolled = _pooled(gallery, gallery.subjects, weighting)
     if probes.template_id is None:
-        templates, probe_subjects, groups = None, probes.subjects, probes.group
+        templates, probe_subjects, groups, more = None, probes.subjects, probes.group, probes.more_groups
         pooled, qualities = _unpooled(probes), _quality_columns(probes)
     else:
         templates, pooled = _pooled(probes, probes.template_id, weighting)
         probe_subjects = one_per_template(probes, "subject_id")
         groups = None if probes.group is None else one_per_template(probes, "group")
+        more = {name: one_per_template(probes, GROUP + name) for name in probes.more_groups}
         qualities = {
             name: pool_scores(column, probes.template_id, media=probes.media_id)
             for name, column in _quality_columns(probes).items()
@@ -52,6 +53,7 @@ def part_from_samples(
             qualities,
             groups,
             source,
+            more,
         )
     except InvalidInputError as error:
         raise InvalidFileError(f"{gallery.origin} and {probes.origin}: {error}") from error

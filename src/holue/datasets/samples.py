@@ -11,6 +11,7 @@ File format, ``.npz`` or ``.parquet``; one row (one table row) per sample:
     variance        (n, d) or (n, 1)  optional: σ² > 0 of a Gaussian embedding, gives the quality −H(σ²)
     scale, quality  (n,)    optional: scores, higher = more reliable
     group           (n,)    optional: integers or strings, for rates per group
+    group_NAME      (n,)    optional: further groups, such as group_sex and group_age
 
 Any other key is skipped, unless it is nearly one of these: then it is a slip of the pen and an error.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from holue.gallery.subjects import Subjects, as_subjects
 IDS = ("subject_id", "template_id", "media_id", "sample_id", "group")
 SCORES = ("concentration", "scale", "quality")
 KEYS = ("embeddings", *IDS, *SCORES, "variance")
+GROUP = "group_"
+"""How the keys of further groups begin."""
 SUFFIXES = (".npz", ".parquet")
 
 ROWS_AT_ONCE = 65536
@@ -62,6 +65,7 @@ class Samples:
     scale: Float64Array | None = None
     quality: Float64Array | None = None
     variance: FloatArray | None = None
+    more_groups: Mapping[str, Subjects] = field(default_factory=dict)
     origin: str = "samples"
 
     @classmethod
@@ -69,7 +73,7 @@ class Samples:
         """Arrays by the keys of the format → samples, or an error that names the origin and the key."""
         embeddings = _embeddings(np.asarray(arrays["embeddings"]), origin)
         n = len(embeddings)
-        given = {key: np.asarray(array) for key, array in arrays.items() if array is not None and key in KEYS}
+        given = {key: np.asarray(array) for key, array in arrays.items() if array is not None and _is_known(key)}
         for key, array in given.items():
             if array.ndim == 0 or len(array) != n:
                 raise InvalidFileError(
@@ -81,6 +85,7 @@ class Samples:
             **{key: _ids(given[key], key, origin) for key in IDS if key in given},
             **{key: _scores(given[key], key, origin) for key in SCORES if key in given},
             variance=_variance(given["variance"], embeddings.shape[1], origin) if "variance" in given else None,
+            more_groups={key[len(GROUP) :]: _ids(given[key], key, origin) for key in given if key.startswith(GROUP)},
             origin=origin,
         )
 
@@ -94,25 +99,27 @@ class Samples:
 
     def required(self, key: str) -> Subjects:
         """An optional column that the caller cannot do without."""
-        column = getattr(self, key)
+        column = self.arrays().get(key)
         if column is None:
             raise InvalidFileError(f"{self.origin}: missing key {key!r}; the file holds {', '.join(self.arrays())}")
-        return column  # type: ignore[no-any-return]
+        return column
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The columns that are there, by the keys of the format."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "origin"}
-        return {key: column for key, column in columns.items() if column is not None}
+        columns = {key: getattr(self, key) for key in KEYS}
+        more = {GROUP + name: column for name, column in self.more_groups.items()}
+        return {key: column for key, column in (columns | more).items() if column is not None}
 
     def take(self, rows: npt.NDArray[Any]) -> Samples:
         """The samples at ``rows`` (a mask or row numbers)."""
-        return Samples(**{key: column[rows] for key, column in self.arrays().items()}, origin=self.origin)
+        columns = {key: column[rows] for key, column in self.arrays().items() if key in KEYS}
+        more = {name: column[rows] for name, column in self.more_groups.items()}
+        return Samples(**columns, more_groups=more, origin=self.origin)
 
 
 def read_samples(path: str | Path, *, required: tuple[str, ...] = ("embeddings", "subject_id")) -> Samples:
     """A file in the format above, by its suffix."""
     path = Path(path)
-    optional = tuple(key for key in KEYS if key not in required)
     match path.suffix:
         case ".npz":
             keys, read = npz_keys, read_npz
@@ -122,6 +129,7 @@ def read_samples(path: str | Path, *, required: tuple[str, ...] = ("embeddings",
             raise InvalidFileError(
                 f"{path}: unknown kind of file {suffix!r}; samples are read from {' or '.join(SUFFIXES)}"
             )
+    optional = (*(key for key in KEYS if key not in required), *(key for key in keys(path) if key.startswith(GROUP)))
     # Missing keys first: they are the likelier complaint, and name what the file holds.
     arrays = read(path, required=required, optional=optional)
     _refuse_slips(keys(path), path)
@@ -142,10 +150,14 @@ def write_samples(samples: Samples, path: str | Path) -> None:
             )
 
 
+def _is_known(key: str) -> bool:
+    return key in KEYS or (key.startswith(GROUP) and len(key) > len(GROUP))
+
+
 def _refuse_slips(keys: list[str], path: Path) -> None:
     for key in keys:
         near = difflib.get_close_matches(key.lower(), KEYS, n=1, cutoff=0.85)
-        if key not in KEYS and near:
+        if not _is_known(key) and near:
             raise InvalidFileError(f"{path}: unknown key {key!r}; did you mean {near[0]!r}? Rename or remove it")
 
 

@@ -41,7 +41,11 @@ def outcome_columns(results: Results, point: PointResult) -> dict[str, NDArray[A
         "score": results.best_score,
         "p_unknown": point.p_unknown,
     }
-    optional = {"template_id": part.probe_templates, "group": part.groups}
+    optional = {
+        "template_id": part.probe_templates,
+        "group": part.groups,
+        **{f"group_{name}": column for name, column in part.more_groups.items()},
+    }
     columns |= {name: column for name, column in optional.items() if column is not None}
     for rank in range(candidates.shape[1]):
         columns[f"candidate_{rank + 1}"] = candidates[:, rank]

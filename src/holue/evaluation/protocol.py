@@ -54,6 +54,7 @@ class ProtocolPart:
     qualities: Mapping[str, Float64Array] = field(default_factory=dict)
     groups: Subjects | None = None
     source: str = ""
+    more_groups: Mapping[str, Subjects] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.probes)
@@ -61,6 +62,7 @@ class ProtocolPart:
             "probe_subjects": self.probe_subjects,
             "probe_templates": self.probe_templates,
             "groups": self.groups,
+            **{f"more_groups[{name!r}]": column for name, column in self.more_groups.items()},
             **{f"qualities[{name!r}]": column for name, column in self.qualities.items()},
         }
         for name, column in columns.items():
@@ -92,6 +94,12 @@ class ProtocolPart:
     def subjects(self) -> Subjects:
         """Every subject of the part, enrolled or not, sorted."""
         return np.union1d(self.gallery.subjects, self.probe_subjects)
+
+    @property
+    def group_columns(self) -> dict[str, Subjects]:
+        """Every grouping of the probes by name: ``group``, and those of ``more_groups`` (sex, age band, device)."""
+        first = {} if self.groups is None else {"group": self.groups}
+        return {**first, **self.more_groups}
 
     @property
     def counts(self) -> dict[str, int]:

@@ -16,6 +16,7 @@ from holue.experiments.cache import cache_location
 from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Protocols, Size
 from holue.experiments.quality_heads import QualityHeads, TrainingPeople, required_features
 from holue.experiments.split import shares
+from holue.experiments.traits import Traits, most_common, with_traits
 from holue.experiments.versions import Mask, random_rank
 
 FEWEST_IMAGES = 12
@@ -30,10 +31,11 @@ SIZES = (100, 200)
 
 @dataclass(frozen=True, eq=False)
 class Animals:
-    """What a recogniser of human faces sees of each crop, who it shows, and how large it was."""
+    """What a recogniser of human faces sees of each crop, who it shows, how large it was, and what is known of the animals."""
 
     faces: EmbeddingFile
     level: Names
+    traits: Traits  # gender and place
 
     @property
     def animal(self) -> Names:
@@ -44,13 +46,17 @@ class Animals:
 def embed_animals(size: Size) -> Animals:
     """Embed the crops of C-Tai and C-Zoo once; later calls only read the cache."""
     folder = data_directory() / "chimpanzees"
-    rows = read_table(folder / "labels.csv", ("file", "subset", "identity", "orig_w", "orig_h"))
+    rows = read_table(folder / "labels.csv", ("file", "subset", "identity", "gender", "orig_w", "orig_h"))
     archive = Archive(folder / "faces112.zip", OnnxEmbedder.open("arcface"), size.cache_dir, size.progress)
     if size.quick:
         rows = rows[:QUICK_IMAGES]
     names = [f"{row['subset']}/{row['identity']}" for row in rows]
     levels = [size_level(min(int(row["orig_w"]), int(row["orig_h"]))) for row in rows]
-    return Animals(archive.clean([row["file"] for row in rows], names), np.array(levels))
+    traits = {
+        "gender": most_common((name, row["gender"].lower()) for name, row in zip(names, rows)),
+        "place": {name: row["subset"] for name, row in zip(names, rows)},
+    }
+    return Animals(archive.clean([row["file"] for row in rows], names), np.array(levels), traits)
 
 
 def size_level(pixels: int) -> str:
@@ -110,7 +116,8 @@ def chimpanzee_protocols(animals: Animals, seed: int, size: Size) -> dict[str, I
     heads = QualityHeads.train(people, settings=size.training(seed, held_out=0.2), cache_dir=size.cache_dir)
 
     def part(gallery: Mask, searched: Mask, norm_only: bool) -> ProtocolPart:
-        return heads.part(file.take(gallery), file.take(searched), animals.level[searched], norm_only=norm_only)
+        made = heads.part(file.take(gallery), file.take(searched), animals.level[searched], norm_only=norm_only)
+        return with_traits(made, animals.traits)
 
     def known(people: Names, strangers: Names, rare: Names, norm_only: bool = False) -> ProtocolPart:
         # Of five ranks in a row three are trained on.

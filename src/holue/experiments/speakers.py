@@ -14,27 +14,31 @@ from holue.experiments.archive import Archive, data_directory, read_table
 from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Protocols, Size
 from holue.experiments.quality_heads import QualityHeads
 from holue.experiments.split import shares
+from holue.experiments.traits import Traits, with_traits
 from holue.experiments.versions import Versions, random_rank
 
 VERSIONS = 3
 """Cuts of every utterance."""
 QUICK_SPEAKERS = 60
+AGES = (10, 18)
+"""Bounds, in years, of the age bands."""
 ENROLLED = {MAIN: 3, "1 enrolled utterance": 1, "5 enrolled utterances": 5, NORM_ONLY: 3}
 """Utterances of a subject in the gallery, by variant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Voices:
-    """Every embedding the experiment needs, and which speakers are on the official test list."""
+    """Every embedding the experiment needs, which speakers are on the official test list, and who the speakers are."""
 
     utterances: Versions
     test_speakers: Names
+    traits: Traits  # gender and age band
 
 
 def embed_voices(size: Size) -> Voices:
     """Embed the archive once; later calls only read the cache."""
     folder = data_directory() / "speechocean"
-    rows = read_table(folder / "utterances.csv", ("file", "speaker", "split"))
+    rows = read_table(folder / "utterances.csv", ("file", "speaker", "split", "gender", "age"))
     archive = Archive(folder / "utterances.zip", OnnxEmbedder.open("campplus"), size.cache_dir, size.progress)
     if size.quick:
         chosen = {row["speaker"] for row in rows if row["split"] == "train"}
@@ -44,7 +48,22 @@ def embed_voices(size: Size) -> Voices:
     return Voices(
         archive.versions(names, speakers, draw_speech_degradation, VERSIONS),
         np.unique([row["speaker"] for row in rows if row["split"] == "test"]),
+        {
+            "gender": {row["speaker"]: row["gender"] for row in rows},
+            "age": {row["speaker"]: age_band(int(row["age"])) for row in rows},
+        },
     )
+
+
+def age_band(years: int) -> str:
+    """The band of an age: half of the speakers are children.
+
+    >>> age_band(9), age_band(17), age_band(18)
+    ('under 10', '10 to 17', 'adult')
+    """
+    if years < AGES[0]:
+        return f"under {AGES[0]}"
+    return f"{AGES[0]} to {AGES[1] - 1}" if years < AGES[1] else "adult"
 
 
 def speaker_protocols(voices: Voices, seed: int, size: Size) -> dict[str, IdentificationProtocol]:
@@ -69,9 +88,10 @@ def speaker_protocols(voices: Voices, seed: int, size: Size) -> dict[str, Identi
         # Strangers give as many probes as the enrolled: both kinds of error then weigh alike.
         searched = np.isin(subjects, people) & (rank >= count)
         gallery = np.isin(subjects, known_people) & (rank < count)
-        return heads.part(
+        made = heads.part(
             voices.utterances.clean.take(gallery), *voices.utterances.probes(searched), norm_only=norm_only
         )
+        return with_traits(made, voices.traits)
 
     return {
         variant: IdentificationProtocol(
