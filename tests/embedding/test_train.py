@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from holue.embedding.checkpoint import Checkpoint  # noqa: E402
 from holue.embedding.train import TrainingSettings, held_out_rows, one_cycle_rate, train  # noqa: E402
-from holue.errors import InvalidFileError, InvalidParameterError, InvalidSubjectsError  # noqa: E402
+from holue.errors import InvalidFileError, InvalidParameterError, InvalidSubjectsError, TrainingDivergedError  # noqa: E402
 
 SETTINGS = TrainingSettings(epochs=6, peak_learning_rate=0.05, seed=3)
 
@@ -124,7 +124,7 @@ def test_a_loss_that_is_not_finite_stops_with_step_rate_and_checkpoint(tmp_path:
     resumed = Line()
     train(resumed, SETTINGS, checkpoint_dir=tmp_path)
     assert resumed.asked == 4 * Line.steps
-    with pytest.raises(InvalidParameterError, match=r"step 0 .*no checkpoint was asked for; lower peak_learning_rate"):
+    with pytest.raises(TrainingDivergedError, match=r"step 0 .*no checkpoint was asked for; lower peak_learning_rate"):
         train(Line(poison=1), SETTINGS)
     with pytest.raises(TrainingDivergedError, match=r"became nan at step 3"):
         train(Line(held_out=[float("nan")]), SETTINGS)
