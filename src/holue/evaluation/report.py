@@ -10,26 +10,23 @@ OUT/report.html         one self-contained page
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from holue.errors import InvalidFileError, MissingDependencyError
+from holue.errors import MissingDependencyError
 from holue.evaluation.drawing import Drawing
 from holue.evaluation.figures import all_figures
 from holue.evaluation.methods import grouped_reasons
 from holue.evaluation.outcome_table import KIND_NAMES, write_outcomes
 from holue.evaluation.outcomes import OutcomeKind
+from holue.evaluation.result_folder import RESULTS_FILE, check_result_folder, written_whole
 from holue.evaluation.results import FORMAT, MethodResult, PointResult, Results
 from holue.evaluation.tables import Table, all_tables
 
 MOST_UNCERTAIN = 20
-RESULTS_FILE = "results.json"
 _RIGHT = (OutcomeKind.TRUE_POSITIVE, OutcomeKind.TRUE_NEGATIVE)
 
 
@@ -40,32 +37,16 @@ def write_report(results: Results, folder: str | Path, *, command: str = "") -> 
     """
     folder = Path(folder)
     check_destination(folder)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        (partial / "tables").mkdir(parents=True)
+    with written_whole(folder) as partial:
+        (partial / "tables").mkdir()
         (partial / "figures").mkdir()
         _fill(results, partial, command)
-        _put_in_place(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 
 def check_destination(folder: str | Path) -> None:
     """Refuse to write a report over anything but an earlier report or an empty folder; cheap, so ask before the work."""
-    folder = Path(folder)
-    around = next(parent for parent in folder.resolve().parents if parent.exists())
-    if not around.is_dir():
-        raise InvalidFileError(f"{around}: is a file; choose another folder for the report")
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise InvalidFileError(f"{folder}: is a file; choose another folder for the report")
-    if any(folder.iterdir()) and not _is_report(folder):
-        raise InvalidFileError(
-            f"{folder}: exists and is no report of holue (it has no {RESULTS_FILE} of one); choose another folder"
-        )
+    check_result_folder(Path(folder), format=FORMAT, what="report")
 
 
 def results_json(results: Results) -> str:
@@ -156,21 +137,3 @@ def _fill(results: Results, folder: Path, command: str) -> None:
     for figure in figures:
         figure.save(folder / "figures")
     (folder / "report.html").write_text(report_page(results, tables, figures, command), "utf-8")
-
-
-def _put_in_place(partial: Path, folder: Path) -> None:
-    if not folder.exists():
-        os.rename(partial, folder)
-        return
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-    os.rename(folder, old)
-    os.rename(partial, folder)
-    shutil.rmtree(old)
-
-
-def _is_report(folder: Path) -> bool:
-    try:
-        document: Any = json.loads((folder / RESULTS_FILE).read_text("utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(document, dict) and document.get("format") == FORMAT
