@@ -13,7 +13,7 @@ from holue.evidence import kernel as module
 from holue.evidence.evidence import Evidence
 from holue.evidence.kernel import LinkedKernel, ProductKernel, SweepKernel, kernel_for
 from holue.evidence.link import cosine_link, power_link
-from holue.evidence.loops import CHUNK, _weigh
+from holue.evidence.loops import CHUNK, _weigh, _weigh_chunk
 from holue.evidence.scan import scan
 from holue.gallery.gallery import Gallery
 
@@ -123,12 +123,31 @@ def test_the_exponential_is_good_to_float32() -> None:
     scores = np.linspace(-1.0, 0.0, 4001, dtype=np.float32)
     for slope in (0.0, 0.3, 30.0, 120.0):
         for score in scores:
-            weight, moment = _weigh(np.array([score]), np.float32(0), np.float32(slope))
             exact = 2.0 ** (np.float64(slope) * np.float64(score))
             # The exponent is rounded once (half a unit of 2^-23 of it), the polynomial and its last product a few times.
             bound = exact * (1.2e-7 + 4.2e-8 * slope * abs(score))
+            weight, moment = _weigh(np.array([score]), np.float32(0), np.float32(slope))
             assert abs(weight - exact) <= bound
             assert abs(moment - score * exact) <= 2 * bound
+        # Eight at a time the polynomial is shorter (2e-7 in place of 1e-7), and 32 equal scores are summed.
+        weights = np.array([_weigh_chunk(np.full(32, s), np.float32(0), np.float32(slope)) for s in scores]) / 32
+        exact = 2.0 ** (np.float64(slope) * scores.astype(np.float64))
+        bounds = exact * (4e-7 + 4.2e-8 * slope * np.abs(scores))
+        assert (np.abs(weights[:, 0] - exact) <= bounds).all()
+        assert (np.abs(weights[:, 1] - scores * exact) <= 2 * bounds).all()
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 64, 500, CHUNK])
+@pytest.mark.parametrize("slope", [0.0, 1e-30, 28.9, 577.0, 7213.0, 1e30])
+def test_a_chunk_is_weighed_wherever_its_scores_lie(size: int, slope: float) -> None:
+    rng = np.random.default_rng(size)
+    row = np.concatenate([[0.7], rng.uniform(-1, 0.7, size)])[:size].astype(np.float32)
+    below = row.astype(np.float64) - np.float64(np.float32(0.7))
+    exact = 2.0 ** np.maximum(slope * below, -1000)
+    mass, moment = _weigh_chunk(row, np.float32(0.7), np.float32(slope))
+    # 32 additions a lane, the polynomial, and the rounding of s − p, which a high slope enlarges by half its exponent's ulp.
+    assert mass == pytest.approx(exact.sum(), rel=3e-6)
+    assert moment == pytest.approx((below * exact).sum(), rel=3e-6, abs=1e-12)
 
 
 def test_every_link_and_precision_but_the_fast_one_is_read_in_float64() -> None:
