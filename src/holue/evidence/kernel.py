@@ -15,7 +15,7 @@ import numpy.typing as npt
 from holue.evidence.accumulator import Accumulator
 from holue.evidence.link import Link, cosine_link
 from holue.evidence.loops import CHUNK, absorb_cosines, absorb_mass, absorb_top, sweep
-from holue.gallery.embeddings import FloatArray
+from holue.gallery.embeddings import Float64Array, FloatArray
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -137,7 +137,12 @@ class SweepKernel:
         sums.n_subjects += len(block)
 
 
-def _sums(sums: Accumulator) -> tuple[npt.NDArray[np.generic], ...]:
+def slopes(sharpness: Float64Array) -> Float32Array:
+    """Sharpness in powers of two, as the loops take it."""
     # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
-    slope = np.minimum(sums.sharpness / np.log(2.0), 1e30).astype(np.float32)
+    return np.asarray(np.minimum(sharpness / np.log(2.0), 1e30), dtype=np.float32)
+
+
+def _sums(sums: Accumulator) -> tuple[npt.NDArray[np.generic], ...]:
+    slope = slopes(sums.sharpness)
     return sums.top_scores, sums.top_index, sums.sharpness, slope, sums.peak, sums.mass, sums.moment

@@ -45,9 +45,7 @@ def scan(
     The product is computed in the wider precision of the two; a float32 cosine is good to about 1e-7, hence a float32
     log-mass to about ``a·1e-7``.
     """
-    a = _sharpness(sharpness)
-    if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 0:
-        raise InvalidParameterError(f"top_k must be a whole number of at least 0, got {top_k!r}")
+    a, top_k = _sharpness(sharpness), _places(top_k)
     parts = list(gallery.blocks(max(len(gallery), 1))) if isinstance(gallery, Gallery) else [(0, np.asarray(gallery))]
     n_subjects = sum(len(part) for _, part in parts)
     if n_subjects == 0:
@@ -63,7 +61,7 @@ def scan(
     workers = min(_threads(threads, len(directions) * n_subjects * dim), n_subjects)
 
     def read(worker: int) -> Evidence:
-        sums = Accumulator.start(len(directions), a, int(top_k))
+        sums = Accumulator.start(len(directions), a, top_k)
         room = kernel.room()
         begin, end = worker * n_subjects // workers, (worker + 1) * n_subjects // workers
         for first_subject, block in _blocks(parts, begin, end, kernel.block_rows):
@@ -95,6 +93,12 @@ def _sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     if a.ndim != 1 or not (np.isfinite(a) & (a >= 0)).all():
         raise InvalidParameterError(f"sharpness must be one or several finite numbers of at least 0, got {value!r}")
     return a
+
+
+def _places(top_k: int) -> int:
+    if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 0:
+        raise InvalidParameterError(f"top_k must be a whole number of at least 0, got {top_k!r}")
+    return int(top_k)
 
 
 def _threads(threads: int | None, products: int) -> int:

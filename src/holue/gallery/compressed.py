@@ -9,7 +9,9 @@ they may be mapped from disk.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +41,7 @@ class CompressedPart:
     codes: Codes  # (n, width): bits of float16, or int8
     scales: Float32Array  # (n,) what one step of a code is worth; 1 for float16
     errors: Float32Array  # (n,) at least ‖μ − μ̂‖
+    largest_norm: float  # at least every ‖μ̂‖
     residual_norm: float  # at least the largest singular value of μ − μ̂ over all rows
     exact: FloatArray  # (n, d)
 
@@ -74,28 +77,28 @@ class CompressedGallery:
         """Bytes that a scan reads: codes, scales and errors, without the exact rows."""
         return sum(part.codes.nbytes + part.scales.nbytes + part.errors.nbytes for part in self.parts)
 
-    @property
+    @cached_property
     def error(self) -> float:
         """The largest of the rows' errors."""
         return max(float(part.errors.max()) for part in self.parts)
 
-    @property
+    @cached_property
+    def largest_norm(self) -> float:
+        """At least the length of every compressed row."""
+        return max(part.largest_norm for part in self.parts)
+
+    @cached_property
     def residual_norm(self) -> float:
         """At least the largest singular value of all residuals: squares of the parts' values add up at most."""
         return float(np.sqrt(sum(part.residual_norm**2 for part in self.parts))) * _UPWARD
 
+    def errors_of(self, rows: npt.NDArray[np.int64]) -> Float32Array:
+        """The errors of some rows."""
+        return np.asarray(self._take(rows, lambda part: part.errors))
+
     def exact_rows(self, rows: npt.NDArray[np.int64]) -> FloatArray:
         """The exact directions of some rows, copied."""
-        if len(self.parts) == 1:
-            return np.asarray(self.parts[0].exact[rows])
-        found = np.empty((len(rows), self.dim), dtype=self.parts[0].exact.dtype)
-        start = 0
-        for part in self.parts:
-            here = (rows >= start) & (rows < start + len(part))
-            if here.any():
-                found[here] = part.exact[rows[here] - start]
-            start += len(part)
-        return found
+        return np.asarray(self._take(rows, lambda part: part.exact))
 
     def follow(self, gallery: Gallery) -> CompressedGallery:
         """The compressed form of a later version of the gallery: parts that are still the same are kept, not compressed again."""
@@ -103,6 +106,19 @@ class CompressedGallery:
         return CompressedGallery(
             self.form, tuple(known.get(id(part)) or _compress_part(part, self.form) for part in gallery.parts)
         )
+
+    def _take(self, rows: npt.NDArray[np.int64], of: Callable[[CompressedPart], Any]) -> Any:
+        if len(self.parts) == 1:
+            return of(self.parts[0])[rows]
+        first = of(self.parts[0])
+        found = np.empty((len(rows), *first.shape[1:]), dtype=first.dtype)
+        start = 0
+        for part in self.parts:
+            here = (rows >= start) & (rows < start + len(part))
+            if here.any():
+                found[here] = of(part)[rows[here] - start]
+            start += len(part)
+        return found
 
 
 def compress(gallery: Gallery | FloatArray, form: Form) -> CompressedGallery:
@@ -130,10 +146,10 @@ def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
     width = -(-dim // LANES) * LANES
     codes: Any = np.zeros((n, width), dtype=np.uint16 if form == "float16" else np.int8)
     scales, errors = np.ones(n, dtype=np.float32), np.zeros(n, dtype=np.float32)
-    gram = np.zeros((dim, dim))
+    gram, largest_norm = np.zeros((dim, dim)), 0.0
     for first in range(0, n, ROWS_AT_ONCE):
         rows = slice(first, first + ROWS_AT_ONCE)
-        given = np.asarray(exact[rows], dtype=np.float64)
+        given = np.array(exact[rows], dtype=np.float64)
         if not np.isfinite(given).all() or np.abs(given).max(initial=0.0) > 2:
             raise InvalidEmbeddingsError(
                 f"rows {first} to {first + len(given) - 1} hold coordinates that no unit vector has (NaN, infinite or above 2); "
@@ -155,5 +171,8 @@ def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
         # The smallest normal float32 keeps what rounds to 0 above it.
         errors[rows] = np.sqrt(np.einsum("ij,ij->i", residual, residual)) * _UPWARD + np.finfo(np.float32).tiny
         gram += residual.T @ residual
+        given -= residual
+        largest_norm = max(largest_norm, float(np.einsum("ij,ij->i", given, given).max(initial=0.0)))
     largest_square = float(np.linalg.eigvalsh(gram)[-1]) if n else 0.0
-    return CompressedPart(codes, scales, errors, float(np.sqrt(max(largest_square, 0.0))) * _UPWARD + 1e-12, exact)
+    residual_norm = float(np.sqrt(max(largest_square, 0.0))) * _UPWARD + 1e-12
+    return CompressedPart(codes, scales, errors, float(np.sqrt(largest_norm)) * _UPWARD, residual_norm, exact)

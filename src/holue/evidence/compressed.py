@@ -1,0 +1,202 @@
+"""Compressed scan: evidence from a compressed gallery, with certified bounds, and exact where it matters.
+
+One pass over the codes finds approximate scores, each with a bound on its error, and keeps a list of the subjects that may score
+highest. Those are scored again from the exact rows. If no other subject can reach the k-th best of them, the top k is that of an
+exact scan, ties included; if one can, that probe is scanned exactly. What the rest adds to log-mass and mean score is bounded
+(``bounds.py``), and the bounds are part of the evidence.
+
+A decision needs no more. It compares the best subject's ``ℓ_1`` with the stranger's ``ℓ_0``, and both probabilities are divided
+by the same total: the exact top score alone decides, whatever the bound on the mass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
+from holue.evidence.accumulator import Accumulator
+from holue.evidence.blas import single_threaded
+from holue.evidence.bounded_sums import BoundedSums
+from holue.evidence.bounds import settle
+from holue.evidence.compressed_kernel import compressed_kernel_for
+from holue.evidence.compressed_loops import exact_products
+from holue.evidence.evidence import NO_SUBJECT, Evidence
+from holue.evidence.kernel import kernel_for
+from holue.evidence.link import cosine_link
+from holue.evidence.precision import Precision
+from holue.evidence.scan import _places, _sharpness, _threads, scan
+from holue.gallery.compressed import CompressedGallery, CompressedPart
+from holue.gallery.embeddings import Float64Array, FloatArray
+from holue.gallery.gallery import Gallery
+
+LISTED = 64
+"""Subjects scored exactly for every probe, at least; four times the top where that is more."""
+
+Span = tuple[CompressedPart, int, int, int]
+
+
+def scan_compressed(
+    directions: FloatArray,
+    compressed: CompressedGallery,
+    sharpness: npt.ArrayLike,
+    *,
+    top_k: int = 5,
+    tolerance: float | None = None,
+    threads: int | None = None,
+) -> Evidence:
+    """Evidence of a compressed gallery about unit ``directions`` (n, d), with its precision.
+
+    The top k is that of :func:`holue.evidence.scan.scan` of each probe alone. A probe whose log-mass could be off by more than
+    ``tolerance`` at any sharpness is scanned exactly, and its bounds are 0; None accepts every bound, 0 none.
+
+    >>> from holue.gallery.compressed import compress
+    >>> rng = np.random.default_rng(0)
+    >>> gallery = rng.normal(size=(200, 16)).astype(np.float32)
+    >>> gallery /= np.linalg.norm(gallery, axis=1, keepdims=True)
+    >>> seen = scan_compressed(gallery[:1], compress(gallery, "int8"), [10.0], top_k=1)
+    >>> seen.top_index.tolist(), bool(0 < seen.precision.log_mass_bound[0, 0] < 0.05)
+    ([[0]], True)
+    """
+    a, top_k = _sharpness(sharpness), _places(top_k)
+    if tolerance is not None and not tolerance >= 0:
+        raise InvalidParameterError(f"tolerance must be at least 0 or None, got {tolerance!r}")
+    n_subjects, dim = len(compressed), compressed.dim
+    if n_subjects == 0:
+        raise GalleryTooSmallError("the gallery is empty: enrol at least one subject")
+    if directions.ndim != 2 or directions.shape[1] != dim:
+        raise InvalidEmbeddingsError(
+            f"directions have {directions.shape[-1]} features, the gallery has {dim}: "
+            "both must come from the same embedding model"
+        )
+    probes = directions.astype(np.float64)
+    kernel = compressed_kernel_for(probes, compressed)
+    listed = min(n_subjects, max(LISTED, 4 * top_k))
+    workers = min(_threads(threads, len(probes) * n_subjects * dim), n_subjects)
+
+    def read(worker: int) -> BoundedSums:
+        sums = BoundedSums.start(len(probes), a, listed)
+        room = kernel.room()
+        for span in _spans(compressed, worker * n_subjects // workers, (worker + 1) * n_subjects // workers):
+            kernel.add(sums, *span, room)
+        return sums
+
+    with single_threaded() if kernel.uses_blas else nullcontext():
+        if workers == 1:
+            sums = read(0)
+        else:
+            with ThreadPoolExecutor(workers - 1) as pool:
+                others = [pool.submit(read, worker) for worker in range(1, workers)]
+                sums = read(0)
+                for other in others:
+                    sums.add(other.result())
+    seen, certain = _settled(directions, probes, compressed, sums, kernel.beta, top_k)
+    if tolerance is not None and seen.precision is not None:
+        certain &= (seen.precision.log_mass_bound <= tolerance).all(axis=1)
+    return seen if certain.all() else _with_exact(seen, ~certain, directions, compressed, threads)
+
+
+def _spans(compressed: CompressedGallery, begin: int, end: int) -> Iterator[Span]:
+    """The rows ``begin .. end`` of the gallery as parts with their own first and last row and where they start."""
+    start = 0
+    for part in compressed.parts:
+        first, last = max(begin - start, 0), min(end - start, len(part))
+        if first < last:
+            yield part, first, last, start
+        start += len(part)
+
+
+def _settled(
+    directions: FloatArray,
+    probes: Float64Array,
+    compressed: CompressedGallery,
+    sums: BoundedSums,
+    beta: Float64Array,
+    top_k: int,
+) -> tuple[Evidence, npt.NDArray[np.bool_]]:
+    """Evidence with the listed subjects scored exactly, and for which probes no other subject can be among the top."""
+    n, listed = sums.keys.shape
+    m, n_subjects, dim = len(sums.sharpness), len(compressed), compressed.dim
+    error = compressed.error
+    length = np.sqrt(np.einsum("ij,ij->i", probes, probes))
+    largest = length * (compressed.largest_norm + error)
+    dtype = np.result_type(directions.dtype, compressed.parts[0].exact.dtype, np.float32)
+    asked = np.ascontiguousarray(directions, dtype=dtype)
+    top_scores = np.full((n, top_k), -np.inf)
+    top_index = np.full((n, top_k), NO_SUBJECT, dtype=np.int64)
+    exact, errors = np.empty((n, listed)), np.empty((n, listed), dtype=np.float32)
+    for i in range(n):
+        # In the gallery's order, so that equal scores go to the earlier subject.
+        order = np.argsort(sums.subjects[i])
+        subjects = sums.subjects[i, order]
+        rows = compressed.exact_rows(subjects).astype(dtype, copy=False)
+        place = np.empty_like(order)
+        place[order] = np.arange(listed)
+        products = np.empty(listed)
+        exact_products(rows, probes[i], products)
+        exact[i] = products[place]
+        errors[i] = compressed.errors_of(sums.subjects[i])
+        if top_k:
+            kernel = kernel_for(asked[i : i + 1], cosine_link)
+            best = Accumulator.start(1, _NO_SHARPNESS, top_k)
+            kernel.add(best, rows, 0, kernel.room())
+            top_scores[i] = best.top_scores[0]
+            top_index[i] = np.where(best.top_index[0] == NO_SUBJECT, NO_SUBJECT, subjects[best.top_index[0]])
+    log_mass, mean_score, mass_bound, mean_bound = (np.empty((n, m)) for _ in range(4))
+    settle(
+        sums.sharpness,
+        sums.sums,
+        sums.peak,
+        sums.keys,
+        errors,
+        exact,
+        n_subjects,
+        error,
+        beta,
+        length * compressed.residual_norm,
+        largest,
+        dim,
+        log_mass,
+        mean_score,
+        mass_bound,
+        mean_bound,
+    )
+    zero = np.zeros((n, m))
+    precision = Precision(mass_bound, mean_bound, zero, zero, error + beta)
+    seen = Evidence(top_scores, top_index, log_mass, mean_score, n_subjects, sums.sharpness, precision)
+    if top_k == 0 or listed == n_subjects:
+        return seen, np.ones(n, dtype=bool)
+    # Neither the exact score of another subject nor its rounding in a float32 scan reaches this.
+    ceiling = sums.keys[:, -1] + beta + (dim + 2) * 2.0**-24 * largest
+    return seen, top_scores[:, -1] > ceiling
+
+
+_NO_SHARPNESS = np.empty(0)
+
+
+def _with_exact(
+    seen: Evidence,
+    rows: npt.NDArray[np.bool_],
+    directions: FloatArray,
+    compressed: CompressedGallery,
+    threads: int | None,
+) -> Evidence:
+    """The same evidence with some probes scanned exactly."""
+    parts = tuple(part.exact for part in compressed.parts)
+    gallery = parts[0] if len(parts) == 1 else Gallery(np.arange(len(compressed)), parts)
+    top_k = seen.top_index.shape[1]
+    exact = scan(directions[rows], gallery, seen.sharpness, top_k=top_k, threads=threads)
+    fields = ("top_scores", "top_index", "log_mass", "mean_score")
+    changed = {name: getattr(seen, name).copy() for name in fields}
+    for name in fields:
+        changed[name][rows] = getattr(exact, name)
+    bounds = {
+        name: np.where(rows.reshape(-1, *[1] * (value.ndim - 1)), 0.0, value)
+        for name, value in vars(seen.precision).items()
+    }
+    return replace(seen, **changed, precision=Precision(**bounds))

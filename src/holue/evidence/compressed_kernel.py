@@ -1,0 +1,195 @@
+"""Compressed kernel: how probes read the codes of a compressed gallery, and how far the scores they find may be off.
+
+Three kernels find the same scores: ``CodeKernel`` multiplies the codes themselves (bound by reading them once),
+``UnpackingKernel`` unpacks a few rows at a time for some probes more, ``UnpackedProductKernel`` a block for many probes.
+
+A score is off by ``|s − ŝ| ≤ e_c + β``, where ``e_c`` is the compressed row's own error and, with ``ẑ`` the probe as the kernel
+holds it,
+
+    β = (‖z − ẑ‖ + γ ‖ẑ‖) max‖μ̂‖ + max(‖z‖ − 1, 0) max e + 2^−22,      γ = n 2^−24 / (1 − n 2^−24)
+
+for products whose every term goes through at most n roundings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.evidence.bounded_sums import BoundedSums
+from holue.evidence.compressed_loops import (
+    RUNNING,
+    UNPACKED,
+    absorb_scores,
+    reads_halves,
+    sweep_codes,
+    sweep_unpacked,
+    unpack,
+)
+from holue.evidence.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
+from holue.evidence.loops import CHUNK
+from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, CompressedPart
+from holue.gallery.embeddings import Float64Array, FloatArray
+
+Float32Array = npt.NDArray[np.float32]
+_Number = TypeVar("_Number", np.float32, np.int16)
+
+FEW_HALF_PROBES = 2
+"""Up to so many probes converting float16 anew for each costs less than writing it out."""
+LARGEST_PROBE_CODE = 32767
+_UNIT = 2.0**-24
+_LONGEST_SUM = 2**31 - 1
+
+
+class CompressedKernel(Protocol):
+    """Probes bound to a way of reading codes."""
+
+    @property
+    def beta(self) -> Float64Array:
+        """What a score (n,) may be off beside the row's own error."""
+        ...
+
+    @property
+    def uses_blas(self) -> bool:
+        """Whether it calls the matrix library, which then has to be held to one thread."""
+        ...
+
+    def room(self) -> tuple[Float32Array, ...]:
+        """A thread's own place for what is computed on the way."""
+        ...
+
+    def add(
+        self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: tuple[Float32Array, ...]
+    ) -> None:
+        """Take the rows ``first .. last`` of a part, which begins at subject ``start``, into the sums."""
+        ...
+
+
+def compressed_kernel_for(probes: Float64Array, gallery: CompressedGallery) -> CompressedKernel:
+    """The fastest kernel for these probes."""
+    direct = FEW_PROBES if gallery.form == "int8" else FEW_HALF_PROBES
+    if len(probes) <= direct and (gallery.form == "int8" or reads_halves()):
+        return CodeKernel.of(probes, gallery)
+    single = _padded(probes.astype(np.float32), gallery)
+    # Unpacking rounds once, multiplying once, and a sum of d terms in any order at most d times.
+    beta = beta_of(probes, single[:, : gallery.dim], gallery, roundings=gallery.dim + 3)
+    if len(probes) <= FEW_PROBES and reads_halves():
+        return UnpackingKernel(single, beta)
+    return UnpackedProductKernel(single, beta)
+
+
+def beta_of(probes: Float64Array, held: FloatArray, gallery: CompressedGallery, *, roundings: int) -> Float64Array:
+    """``β`` (n,) of probes held as ``held``."""
+    kept = held.astype(np.float64)
+    off, length, own = (np.sqrt(np.einsum("ij,ij->i", x, x)) for x in (probes - kept, kept, probes))
+    gamma = roundings * _UNIT / (1 - roundings * _UNIT)
+    error = gallery.error
+    beta: Float64Array = (off + gamma * length) * gallery.largest_norm + np.maximum(own - 1, 0.0) * error
+    return beta + 4 * _UNIT * (1 + error)
+
+
+@dataclass(frozen=True)
+class CodeKernel:
+    """Products of the codes themselves, and sums, in one loop over the rows."""
+
+    probes: Float32Array | npt.NDArray[np.int16]
+    steps: Float32Array
+    beta: Float64Array
+    uses_blas: bool = False
+
+    @classmethod
+    def of(cls, probes: Float64Array, gallery: CompressedGallery) -> CodeKernel:
+        """Probes as float32 for float16 codes, or as int16 with a step each for int8 codes."""
+        if gallery.form == "float16":
+            single = probes.astype(np.float32)
+            width = gallery.parts[0].codes.shape[1]
+            # Four running sums, their pairs, and three halvings of eight lanes.
+            beta = beta_of(probes, single, gallery, roundings=width // (8 * RUNNING) + 10)
+            return cls(_padded(single, gallery), np.ones(len(probes), dtype=np.float32), beta)
+        magnitude = np.abs(probes)
+        # As fine as 16 bits allow, and as the sum of all products in 32 bits allows.
+        room = _LONGEST_SUM / LARGEST_CODE - gallery.dim
+        step = np.maximum(magnitude.max(axis=1) / LARGEST_PROBE_CODE, magnitude.sum(axis=1) / room)
+        step = (step * (1 + 1e-6)).astype(np.float32)
+        step[step == 0] = 1
+        codes = np.rint(probes / step.astype(np.float64)[:, None])
+        beta = beta_of(probes, codes * step.astype(np.float64)[:, None], gallery, roundings=4)
+        return cls(_padded(codes.astype(np.int16), gallery), step, beta)
+
+    def room(self) -> tuple[Float32Array, ...]:
+        """For the scores of one chunk."""
+        return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
+
+    def add(
+        self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: tuple[Float32Array, ...]
+    ) -> None:
+        """Take in some rows."""
+        arrays = part.codes, part.scales, part.errors
+        sweep_codes(*arrays, first, last, self.probes, self.steps, start, room[0], *sums.arrays)
+
+
+@dataclass(frozen=True)
+class UnpackingKernel:
+    """Some rows unpacked to float32 at a time, and multiplied while they are in the cache."""
+
+    probes: Float32Array
+    beta: Float64Array
+    uses_blas: bool = False
+
+    def room(self) -> tuple[Float32Array, ...]:
+        """For the scores of one chunk, and for the rows."""
+        scores = np.empty((len(self.probes), CHUNK), dtype=np.float32)
+        return scores, np.zeros((UNPACKED, self.probes.shape[1]), dtype=np.float32)
+
+    def add(
+        self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: tuple[Float32Array, ...]
+    ) -> None:
+        """Take in some rows."""
+        scores, rows = room
+        arrays = part.codes, part.scales, part.errors
+        sweep_unpacked(*arrays, first, last, self.probes, rows, start, scores, *sums.arrays)
+
+
+@dataclass(frozen=True)
+class UnpackedProductKernel:
+    """A block of rows unpacked to float32, and one matrix product with it."""
+
+    probes: Float32Array
+    beta: Float64Array
+    uses_blas: bool = True
+
+    def room(self) -> tuple[Float32Array, ...]:
+        """For the scores of a block, and for its rows."""
+        scores = np.empty(min(len(self.probes), PROBE_BLOCK) * PRODUCT_BLOCK, dtype=np.float32)
+        return scores, np.empty((PRODUCT_BLOCK, self.probes.shape[1]), dtype=np.float32)
+
+    def add(
+        self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: tuple[Float32Array, ...]
+    ) -> None:
+        """Take in some rows."""
+        for begin in range(first, last, PRODUCT_BLOCK):
+            width = min(PRODUCT_BLOCK, last - begin)
+            rows = room[1][:width]
+            if part.codes.dtype == np.uint16 and not reads_halves():
+                rows[:] = part.codes[begin : begin + width].view(np.float16)
+            else:
+                unpack(part.codes, part.scales, begin, width, rows)
+            for at in range(0, len(self.probes), PROBE_BLOCK):
+                probes = self.probes[at : at + PROBE_BLOCK]
+                scores = room[0][: len(probes) * width].reshape(len(probes), width)
+                np.matmul(probes, rows.T, out=scores)
+                own = sums.rows(slice(at, at + PROBE_BLOCK))
+                absorb_scores(scores, width, part.errors, begin, start + begin, *own.arrays)
+
+
+def _padded(probes: npt.NDArray[_Number], gallery: CompressedGallery) -> npt.NDArray[_Number]:
+    """Probes as wide as the codes."""
+    width = gallery.parts[0].codes.shape[1]
+    if width == gallery.dim:
+        return np.ascontiguousarray(probes)
+    wide = np.zeros((len(probes), width), dtype=probes.dtype)
+    wide[:, : gallery.dim] = probes
+    return wide
