@@ -15,7 +15,7 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(DEMO_READY): $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[report]'
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
 $(READY): $(BIN)/python pyproject.toml requirements-dev.txt

@@ -17,7 +17,7 @@ from holue.errors import InvalidFileError
 
 
 def experiment(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="lfw, speakers or chimpanzees.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lfw, speakers, chimpanzees or glyphs.")],
     seeds: Annotated[int, typer.Option(help="How many random splits to average over.", min=1)] = 5,
     report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report into this folder.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A part of the data and short training: a rehearsal.")] = False,
@@ -30,8 +30,9 @@ def experiment(
 ) -> None:
     """Run one experiment of the paper on real data and compare every method, on several random splits.
 
-    Reads the data where `HOLUE_DATA` points and the recognisers where `HOLUE_MODELS` points. Embeddings and trained heads are
-    kept in the cache: the first run takes long, an interrupted one goes on where it stopped, and a second one only evaluates.
+    Reads the data where `HOLUE_DATA` points and the recognisers where `HOLUE_MODELS` points; `glyphs` comes with holue and needs
+    neither. Embeddings and trained heads are kept in the cache: the first run takes long, an interrupted one goes on where it
+    stopped, and a second one only evaluates.
 
     Prints Table 1: the prediction rejection ratio of every method, means over seeds with intervals over subjects. With
     `--report OUT` also writes `results.json`, `tables/`, `figures/` and `report.md`.

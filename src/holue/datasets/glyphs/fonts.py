@@ -10,7 +10,7 @@ from typing import Any
 
 from holue.errors import InvalidParameterError, MissingDependencyError
 
-EXTRA = "demo"
+EXTRA = "report"
 """The extra that brings matplotlib and Pillow."""
 
 _FACES = {

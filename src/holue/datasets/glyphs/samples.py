@@ -62,6 +62,12 @@ def draw_samples(
     return _stacked(drawn)
 
 
+def joined_samples(*parts: GlyphSamples) -> GlyphSamples:
+    """The samples of all parts, one after the other."""
+    columns = ("images", "subject_id", "level", "font", "sample_id")
+    return GlyphSamples(*(np.concatenate([getattr(part, column) for part in parts]) for column in columns))
+
+
 def _sample(glyph: Glyph, number: int, seed: int, levels: ImageLevels | None) -> tuple[Pixels, str, str, str, str]:
     rng = sample_generator(seed, number, glyph.label)
     font = glyph.draw_font(rng)

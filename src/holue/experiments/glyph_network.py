@@ -1,0 +1,153 @@
+"""The glyph model: a small ArcFace network with SCF, PFE and ScaleFace heads, trained from nothing but fonts."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holue.datasets.glyphs.identities import Glyph
+from holue.datasets.glyphs.model import NETWORK, RECORD, GlyphEmbedder, file_checksum, model_files
+from holue.datasets.glyphs.samples import GLYPH_LEVELS, GlyphSamples, draw_samples, joined_samples
+from holue.datasets.glyphs.world import GlyphPart, glyph_world, glyphs_for
+from holue.embedding.arcface import Margin
+from holue.embedding.augmentation import Augmentation
+from holue.embedding.class_centres import ClassCentres
+from holue.embedding.embedder import OnnxEmbedder
+from holue.embedding.embedding_file import EmbeddingFile
+from holue.embedding.export import export_head, export_network
+from holue.embedding.image_network import train_arcface_network
+from holue.embedding.progress import Progress
+from holue.embedding.train import TrainingSettings
+from holue.experiments.quality_heads import QualityHeads, TrainingPeople
+
+FIRST_CHANNELS = 16
+MARGIN = Margin(angle=0.2, scale=24.0)
+# Smaller than for photographs: where a mark stands and how large it is tells characters apart.
+AUGMENTATION = Augmentation(rotation=4, zoom=0.05, shift=0.03, brightness=0.1, contrast=0.3, erase=0.25)
+PACKAGES = ("holue", "numpy", "torch", "onnxruntime", "matplotlib", "pillow")
+
+
+@dataclass(frozen=True)
+class GlyphTraining:
+    """How much is drawn and how long it is looked at: renderings per glyph for the network, and for the heads upon it."""
+
+    epochs: int = 20
+    clean: int = 6
+    degraded: int = 10
+    references: int = 6
+    learning: int = 20
+    glyphs: int | None = None
+
+    def chosen(self, role: str) -> tuple[Glyph, ...]:
+        """The glyphs of a role, the first few of them where ``glyphs`` says so."""
+        return glyphs_for(role)[: self.glyphs]
+
+
+def train_glyph_model(
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    training: GlyphTraining | None = None,
+    checkpoint_dir: str | Path | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Train the network on one set of glyphs, its heads on another, export both, and measure on those of neither.
+
+    Writes what :meth:`GlyphEmbedder.load` reads, and returns the record: command, seed, versions, checksums, counts and rates.
+    """
+    folder, training = Path(folder), training or GlyphTraining()
+    checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
+    samples = _mixed_samples(training.chosen("network"), training.clean, training.degraded, seed)
+    network = train_arcface_network(
+        samples.images,
+        samples.subject_id,
+        first_channels=FIRST_CHANNELS,
+        margin=MARGIN,
+        augmentation=AUGMENTATION,
+        settings=TrainingSettings(
+            epochs=training.epochs, batch_size=128, peak_learning_rate=5e-3, weight_decay=5e-2, held_out=0.1, seed=seed
+        ),
+        checkpoint_dir=checkpoints,
+        progress=progress,
+    )
+    export_network(network, folder / NETWORK)
+    embedder = OnnxEmbedder.open(folder / f"{NETWORK}.toml", batch_size=256)
+    people = head_people(embedder, seed=seed, training=training)
+    head_settings = TrainingSettings(epochs=min(training.epochs, TrainingSettings.epochs), seed=seed)
+    heads = QualityHeads.train(people, settings=head_settings, cache_dir=checkpoints)
+    for head in (heads.scf, heads.pfe, heads.scaleface):
+        export_head(head, folder / head.kind)
+    record: dict[str, Any] = {
+        "command": f"holue train glyphs --seed {seed} --epochs {training.epochs}",
+        "seed": seed,
+        "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
+        "sha256": {name: file_checksum(folder / name) for name in model_files()},
+        "norm_concentration": json.loads(heads.norm.to_json()),
+        "network_glyphs": [glyph.label for glyph in training.chosen("network")],
+        "network_samples": len(samples),
+        "head_glyphs": [glyph.label for glyph in training.chosen("heads")],
+        "head_samples": len(people.learning),
+        "epochs": len(network.history.training_loss),
+        "best_epoch": network.history.best_epoch,
+    }
+    _write(record, folder)
+    measured = GlyphEmbedder.load(folder)
+    world = glyph_world(seed, subjects=training.glyphs)
+    record["evaluation"] = {
+        "world": f"glyph_world({seed})",
+        "enrolled": len(world.evaluation.known),
+        "mated_probes": int(_mated(world.evaluation).sum()),
+        "rank_1": rank_1_by_size(measured, world.evaluation),
+    }
+    _write(record, folder)
+    return record
+
+
+def head_people(embedder: OnnxEmbedder, *, seed: int, training: GlyphTraining) -> TrainingPeople:
+    """What the heads learn from: clean references, and other renderings of the same glyphs, good and poor.
+
+    The network has seen none of these glyphs: of its own training samples it would be too sure.
+    """
+    glyphs = training.chosen("heads")
+
+    def embedded(samples: GlyphSamples) -> EmbeddingFile:
+        names = samples.sample_id.tolist(), samples.subject_id.tolist()
+        return embedder.embed_arrays(list(samples.images), sample_id=names[0], subject_id=names[1])
+
+    learning = embedded(
+        _mixed_samples(glyphs, training.learning // 5, training.learning, seed, first=training.references)
+    )
+    return TrainingPeople(embedded(draw_samples(glyphs, training.references, seed=seed)), learning, learning)
+
+
+def rank_1_by_size(model: GlyphEmbedder, part: GlyphPart) -> dict[str, float]:
+    """The share of mated probes whose nearest enrolled glyph is their own: of all, undamaged, and by size."""
+    gallery, probes = model.embed_samples(part.gallery), model.embed_samples(part.probes)
+    centres = ClassCentres.from_samples(gallery.embeddings, gallery.subject_id)
+    nearest = centres.subjects[(probes.directions @ centres.directions.T).argmax(axis=1)]
+    right, mated, level = nearest == probes.subject_id, _mated(part), part.probes.level
+    groups = {"all": mated, "undamaged": mated & (level == f"{GLYPH_LEVELS.sizes[0]} px")}
+    groups |= {f"{size} px": mated & np.char.startswith(level, f"{size} px") for size in GLYPH_LEVELS.sizes}
+    return {name: round(float(right[rows].mean()), 4) for name, rows in groups.items() if rows.any()}
+
+
+def _mixed_samples(glyphs: tuple[Glyph, ...], clean: int, degraded: int, seed: int, *, first: int = 0) -> GlyphSamples:
+    return joined_samples(
+        draw_samples(glyphs, clean, seed=seed, first=first),
+        draw_samples(glyphs, degraded, seed=seed, levels=GLYPH_LEVELS, first=first + clean),
+    )
+
+
+def _mated(part: GlyphPart) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.isin(part.probes.subject_id, [glyph.label for glyph in part.known])
+
+
+def _write(record: dict[str, Any], folder: Path) -> None:
+    text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
