@@ -18,15 +18,15 @@ from holue.experiments.experiment import MAIN, NORM_ONLY, Size
 from holue.experiments.glyph_network import GlyphTraining, train_glyph_model
 from holue.experiments.glyphs import ENROLLED, glyph_protocols
 
-TINY = GlyphTraining(epochs=1, clean=2, degraded=2, references=2, learning=5, glyphs=24)
+TINY = GlyphTraining(epochs=1, clean=2, degraded=2, references=2, learning=5, glyphs=40)
 
 
 def test_the_glyph_model_is_trained_exported_and_read_back(tmp_path: Path) -> None:
     record = train_glyph_model(tmp_path / "model", training=TINY)
     model = GlyphEmbedder.load(tmp_path / "model")
     assert model.record == json.loads(json.dumps(record))
-    assert record["network_samples"] == 96
-    assert record["network_glyphs"] == [glyph.label for glyph in glyphs_for("network")[:24]]
+    assert record["network_samples"] == 160
+    assert record["network_glyphs"] == [glyph.label for glyph in glyphs_for("network")[:40]]
     assert 0 < record["evaluation"]["rank_1"]["all"] <= 1
 
 

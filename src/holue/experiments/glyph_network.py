@@ -71,7 +71,7 @@ def train_glyph_model(
         margin=MARGIN,
         augmentation=AUGMENTATION,
         settings=TrainingSettings(
-            epochs=training.epochs, batch_size=128, peak_learning_rate=5e-3, weight_decay=5e-2, held_out=0.1, seed=seed
+            epochs=training.epochs, batch_size=128, peak_learning_rate=5e-3, weight_decay=5e-2, held_out=0.05, seed=seed
         ),
         checkpoint_dir=checkpoints,
         progress=progress,
