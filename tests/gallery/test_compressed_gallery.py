@@ -1,9 +1,19 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from holue.errors import InvalidEmbeddingsError, InvalidParameterError
+from holue.errors import (
+    ArtifactError,
+    CorruptArtifactError,
+    InvalidEmbeddingsError,
+    InvalidParameterError,
+    NewerArtifactError,
+)
 from holue.gallery import compressed as module
-from holue.gallery.compressed import FORMS, CompressedGallery, Form, compress
+from holue.gallery.compressed import FORMS, CompressedGallery, Form, compress, unpack_rows
+from holue.gallery.compressed_file import load_compressed, save_compressed
 from holue.gallery.gallery import Gallery
 
 
@@ -14,12 +24,7 @@ def unit(rng, *shape):  # type: ignore[no-untyped-def]
 
 def unpacked(compressed: CompressedGallery):  # type: ignore[no-untyped-def]
     """What the codes stand for, in float64."""
-    rows = [
-        part.scales[:, None].astype(np.float64)
-        * (part.codes.view(np.float16) if compressed.form == "float16" else part.codes).astype(np.float64)
-        for part in compressed.parts
-    ]
-    return np.concatenate(rows)[:, : compressed.dim]
+    return np.concatenate([unpack_rows(part, np.arange(len(part))) for part in compressed.parts])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -77,3 +82,53 @@ def test_bad_input_is_named() -> None:
     for wrong in (np.nan, np.inf, 3.0):
         with pytest.raises(InvalidEmbeddingsError, match="rows 0 to 1 hold coordinates that no unit vector has"):
             compress(np.array([[1.0, 0.0], [wrong, 0.0]]), "float16")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_saved_and_loaded_it_is_the_same_and_its_exact_rows_are_mapped(tmp_path: Path, form: Form) -> None:
+    rng = np.random.default_rng(3)
+    gallery = unit(rng, 60, 20)
+    compressed = compress(Gallery(np.arange(60), (gallery[:45], gallery[45:])), form)
+    loaded = load_compressed(save_compressed(compressed, tmp_path / "gallery"))
+    assert (loaded.form, loaded.residual_norm) == (form, compressed.residual_norm)
+    np.testing.assert_array_equal(unpacked(loaded), unpacked(compressed))
+    for part, same in zip(loaded.parts, compressed.parts):
+        assert isinstance(part.exact, np.memmap)
+        np.testing.assert_array_equal(part.exact, same.exact)
+        np.testing.assert_array_equal(part.errors, same.errors)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gallery"]
+    with pytest.raises(ArtifactError, match="exists already"):
+        save_compressed(compressed, tmp_path / "gallery")
+
+
+def test_changed_files_are_not_loaded(tmp_path: Path) -> None:
+    gallery = unit(np.random.default_rng(4), 40, 16)
+    saved = save_compressed(compress(gallery, "int8"), tmp_path / "g")
+    codes, exact, manifest = saved / "codes-0.npy", saved / "exact-0.npy", saved / "compressed.json"
+    kept = {path: path.read_bytes() for path in (codes, exact, manifest)}
+
+    def refuses(error: type[Exception], match: str) -> None:
+        with pytest.raises(error, match=match):
+            load_compressed(saved)
+        for path, content in kept.items():
+            path.write_bytes(content)
+
+    codes.write_bytes(kept[codes][:-1] + b"\x07")
+    refuses(CorruptArtifactError, "codes-0.npy has changed")
+    np.save(exact, gallery[::-1])
+    refuses(CorruptArtifactError, "holds other rows")
+    np.save(exact, gallery[1:])
+    refuses(CorruptArtifactError, "has shape")
+    exact.unlink()
+    refuses(CorruptArtifactError, "not a whole compressed gallery")
+    manifest.write_text("{")
+    refuses(CorruptArtifactError, "cannot be read")
+    described = json.loads(kept[manifest])
+    manifest.write_text(json.dumps(described | {"version": 2}))
+    refuses(NewerArtifactError, "version 2")
+    described["parts"][0]["residual_norm"] /= 2
+    manifest.write_text(json.dumps(described))
+    refuses(CorruptArtifactError, "compressed.json has changed")
+    manifest.write_text(json.dumps(described | {"kind": "recogniser"}))
+    refuses(CorruptArtifactError, "does not describe")
+    assert len(load_compressed(saved)) == 40

@@ -141,6 +141,13 @@ def compress(gallery: Gallery | FloatArray, form: Form) -> CompressedGallery:
     return CompressedGallery(form, tuple(_compress_part(part, form) for part in parts))
 
 
+def unpack_rows(part: CompressedPart, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """What the codes of some rows stand for, in float64: ``μ̂``."""
+    codes = part.codes[rows, : part.exact.shape[1]]
+    values = codes.view(np.float16) if codes.dtype == np.uint16 else codes
+    return part.scales[rows, None].astype(np.float64) * values.astype(np.float64)
+
+
 def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
     n, dim = exact.shape
     width = -(-dim // LANES) * LANES
