@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from holue.datasets.degradation import draw_image_degradation
+from holue.datasets.directory import data_directory
 from holue.embedding.embedding_file import EmbeddingFile
 from holue.embedding.images import ImageInput
 from holue.embedding.samples import Sample
 from holue.errors import InvalidFileError
-from holue.experiments.archive import Archive, data_directory, read_table
+from holue.experiments.archive import Archive, read_table
 from holue.experiments.versions import mixed, random_rank
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -98,12 +97,6 @@ class Archive:
 
     def _origin(self, name: str) -> str:
         return f"{self.path}: {name}"
-
-
-def data_directory() -> Path:
-    """``HOLUE_DATA``, or ``../shared/data`` beside a checkout of this repository."""
-    given = os.environ.get("HOLUE_DATA")
-    return Path(given) if given else Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 def open_zip(path: Path) -> zipfile.ZipFile:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from holue.datasets.directory import data_directory
 from holue.embedding.arcface import Margin, train_arcface_head
 from holue.embedding.embedder import OnnxEmbedder
 from holue.embedding.embedding_file import EmbeddingFile, Names
 from holue.embedding.train import TrainingSettings, content_hash
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.experiments.archive import Archive, data_directory, read_table
+from holue.experiments.archive import Archive, read_table
 from holue.experiments.cache import cache_location
 from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Protocols, Size
 from holue.experiments.quality_heads import QualityHeads, TrainingPeople, required_features

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from holue.datasets.degradation import draw_image_degradation
+from holue.datasets.directory import data_directory
 from holue.embedding.embedder import OnnxEmbedder
 from holue.embedding.embedding_file import EmbeddingFile, Names
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.experiments.archive import Archive, data_directory
+from holue.experiments.archive import Archive
 from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Protocols, Size
 from holue.experiments.quality_heads import QualityHeads
 from holue.experiments.split import shares
