@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from holue.errors import InvalidInputError, InvalidParameterError
@@ -19,6 +18,7 @@ from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.rejection import area_under, equal_areas, grid_of, prediction_rejection
 from holue.evaluation.ties import RESAMPLED, filtered_curve
 from holue.evaluation.undefined import UndefinedMetricWarning, undefined
+from holue.sphere.compiled import njit
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from holue.errors import InvalidParameterError
@@ -29,6 +28,7 @@ from holue.evaluation.metrics import Metric, find_metric
 from holue.evaluation.outcomes import OutcomeKind, Outcomes
 from holue.evaluation.ties import EXACT, filtered_curve
 from holue.evaluation.undefined import undefined
+from holue.sphere.compiled import njit
 
 _ROUNDING = 1e-9
 """Keeps 0.29·100 = 28.999… from losing a probe to the floor."""

@@ -21,8 +21,9 @@ would otherwise turn every curve into NaN.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from holue.sphere.compiled import njit
 
 EXACT = 1e-7
 """Tolerance of point values: how far the average over orders may be off."""

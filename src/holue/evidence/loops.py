@@ -21,9 +21,11 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from holue.sphere.compiled import njit
 
 CHUNK = 512
 """Subjects weighed at once: 2 KiB of scores."""

@@ -15,9 +15,9 @@ from concurrent.futures import Executor
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from holue.gallery.embeddings import FloatArray
+from holue.sphere.compiled import njit
 
 WIDTHS = (48, 72, 96)
 SHARES = 2

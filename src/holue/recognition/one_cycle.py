@@ -8,9 +8,9 @@ The schedule is that of ``torch.optim.lr_scheduler.OneCycleLR`` at its defaults,
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from holue.gallery.embeddings import FloatArray
+from holue.sphere.compiled import njit
 
 BETA2, EPSILON = 0.999, 1e-8
 

@@ -1,17 +1,39 @@
-"""Compiled: inner loops over numbers, turned into machine code."""
+"""Compiled: inner loops over numbers, turned into machine code.
+
+Compiled code is kept in ``NUMBA_CACHE_DIR``, or beside the source, or, where that is read-only, in the user's cache directory.
+Take ``njit`` from here, not from numba, which raises where there is no such place.
+"""
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
+import numba
 import numpy as np
-from numba import njit
+from numba import njit as njit
 
 from holue.sphere.parameters import FloatArray
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
+
+
+def find_place() -> None:
+    """Keep compiled code for the life of the process where it cannot be kept for longer: each process then compiles anew."""
+    try:
+        njit(cache=True)(find_place)
+    except RuntimeError:
+        # A private directory, not a shared one: numba runs what it finds there.
+        place = tempfile.mkdtemp(prefix="holue-compiled-")
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        numba.config.CACHE_DIR = place  # type: ignore[attr-defined]
+
+
+find_place()
 
 
 def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
