@@ -10,7 +10,7 @@ ROOT = Path(holue.__file__).parent
 FLOORS = [
     {"__main__"},
     {"cli"},
-    {"experiments", "bench"},
+    {"experiments", "bench", "demo"},
     {"functional", "__init__", "service"},
     {"datasets"},
     {"embedding"},

@@ -1,0 +1,1 @@
+"""The demo: recognition in the glyph world, told in the terminal and on one page of pictures."""

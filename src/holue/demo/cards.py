@@ -1,0 +1,97 @@
+"""ProbeCard: one probe with its picture, its candidates and what was decided about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from holue.datasets.glyphs.rendering import Pixels, render
+from holue.demo.pictures import data_uri
+from holue.demo.scene import Scene
+from holue.evaluation.outcomes import OutcomeKind
+
+VERDICTS = {
+    OutcomeKind.TRUE_POSITIVE: "right",
+    OutcomeKind.TRUE_NEGATIVE: "right: not enrolled",
+    OutcomeKind.FALSE_ACCEPTANCE: "wrong: a stranger let in",
+    OutcomeKind.FALSE_REJECTION: "wrong: enrolled, yet rejected",
+    OutcomeKind.MISIDENTIFICATION: "wrong: taken for another",
+}
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """One line of the posterior; without a picture it is "nobody enrolled"."""
+
+    label: str
+    name: str
+    picture: str | None
+    probability: float
+    is_answer: bool
+    is_truth: bool
+
+
+@dataclass(frozen=True)
+class ProbeCard:
+    """What a person needs to judge one answer."""
+
+    picture: str
+    level: str
+    font: str
+    label: str
+    name: str
+    enrolled: bool
+    clean_picture: str
+    verdict: str
+    right: bool
+    uncertainty: float
+    reason: str
+    score: float
+    candidates: tuple[CandidateRow, ...]
+
+
+def probe_card(scene: Scene, row: int) -> ProbeCard:
+    """The card of one probe of the evaluation part."""
+    probes, outcomes, answer = scene.part.probes, scene.outcomes, scene.answers[row]
+    label, kind = str(probes.subject_id[row]), OutcomeKind(int(outcomes.kind[row]))
+    mated, accepted = bool(outcomes.mated[row]), bool(outcomes.accepted[row])
+    log_p, log_p_unknown = scene.posterior.log_p_top[row], scene.posterior.log_p_unknown[row]
+    lines = [
+        CandidateRow(
+            label=str(candidate.subject),
+            name=scene.glyphs[str(candidate.subject)].name,
+            picture=data_uri(reference(scene, str(candidate.subject))),
+            probability=float(np.exp(log_p[place])),
+            is_answer=accepted and place == 0,
+            is_truth=mated and candidate.subject == label,
+        )
+        for place, candidate in enumerate(answer.candidates)
+    ]
+    lines.append(CandidateRow("", "nobody enrolled", None, float(np.exp(log_p_unknown)), not accepted, not mated))
+    return ProbeCard(
+        picture=data_uri(probes.images[row]),
+        level=str(probes.level[row]),
+        font=str(probes.font[row]),
+        label=label,
+        name=scene.glyphs[label].name,
+        enrolled=mated,
+        clean_picture=data_uri(reference(scene, label)),
+        verdict=VERDICTS[kind],
+        right=bool(outcomes.correct[row]),
+        uncertainty=answer.uncertainty,
+        reason=answer.reason,
+        score=answer.score,
+        candidates=tuple(lines),
+    )
+
+
+def reference(scene: Scene, label: str) -> Pixels:
+    """The first enrolled sample of a glyph; of a stranger its printed form."""
+    gallery = scene.part.gallery
+    enrolled = np.flatnonzero(gallery.subject_id == label)
+    if len(enrolled):
+        first: Pixels = gallery.images[enrolled[0]]
+        return first
+    glyph = scene.glyphs[label]
+    return render(glyph.drawn_by(glyph.fonts[0]), glyph.fonts[0])
