@@ -41,7 +41,7 @@ def test_it_certifies_and_reports_by_group(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     answer = json.loads(result.stdout)
     assert answer["certified"]
-    assert answer["method"] == "galue"  # no concentrations in the files
+    assert answer["method"] == "holue-plus"
     assert answer["evaluation"]["achieved_risk"]["value"] <= 0.15
     assert [row["group"] for row in answer["groups"]["group"]["groups"]] == ["old", "young"]
     text = runner.invoke(app, ["trust", str(folder), "--target", "0.15"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from holue.evaluation.results import Results
 from holue.evaluation.settings import Settings
 from holue.evaluation.study import evaluate as run_study
 from holue.evaluation.tables import Cell, Table, prr_table, recognition_table
+from holue.evaluation.trust_study import trust_study
 
 DEFAULTS = Settings()
 
@@ -54,6 +56,14 @@ def evaluate(
     ] = None,
     temperature: Annotated[float, typer.Option(help="Temperature T of HolUE.")] = DEFAULTS.temperature,
     unknown_prior: Annotated[float, typer.Option(help="Prior of 'not enrolled'.")] = DEFAULTS.unknown_prior,
+    trust: Annotated[
+        bool | None,
+        typer.Option(
+            "--trust/--no-trust",
+            help="Also certify which answers are safe to act on, with candidate sets, reasons and groups.",
+            show_default="with --report, unless the threshold is an oracle's",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Compare uncertainty methods on your own embeddings: which of them finds the errors?
@@ -64,7 +74,8 @@ def evaluate(
     file of embeddings is made into such a folder by `holue split`.
 
     Prints the table of prediction rejection ratios. With `--report OUT` also writes `results.json`, `outcomes.parquet`,
-    `tables/`, `figures/` and `report.html`, one page to read. Example: `holue evaluate faces --fpir 0.05 0.1 0.2 --report out`
+    `tables/`, `figures/` and `report.html`, one page to read, which also says at what certified error rate
+    answers can be acted on (`--trust`). Example: `holue evaluate faces --fpir 0.05 0.1 0.2 --report out`
     """
     targets = [_number("--fpir", text) for text in separated(fpir or [])] or list(DEFAULTS.fpir)
     names = separated(methods or []) or ["all"]
@@ -86,10 +97,17 @@ def evaluate(
             unknown_prior=unknown_prior,
             progress=progress,
         )
+        if (report is not None and not results.settings.is_oracle) if trust is None else trust:
+            if progress is not None:
+                progress(1, 1, "which answers to act on")
+            study = trust_study(
+                protocol, target_fpir=results.settings.fpir[0], n_resamples=min(resamples, 1000), seed=seed
+            )
+            results = replace(results, trust=study)
         if report is not None:
             if progress is not None:
                 progress(1, 1, "writing the report")
-            write_report(results, report, command=_command(folder, names, results))
+            write_report(results, report, command=_command(folder, names, results, trust))
     if json:
         typer.echo(results_json(results), nl=False)
         return
@@ -98,11 +116,13 @@ def evaluate(
         for note in table.notes:
             console.print(escape(note), style="dim")
     console.print(f"\n[bold]{escape(results.answer)}[/]")
+    if results.trust is not None:
+        console.print(escape(results.trust.answer))
     if report is not None:
         console.print(f"Report: {escape(str(report / 'report.html'))}")
 
 
-def _command(folder: Path, names: list[str], results: Results) -> str:
+def _command(folder: Path, names: list[str], results: Results, trust: bool | None) -> str:
     """The command that gives this report again: what differs from the defaults, and what the question was."""
     settings = results.settings
     words = ["holue", "evaluate", str(folder), "--fpir", *(f"{target:g}" for target in settings.fpir)]
@@ -115,6 +135,7 @@ def _command(folder: Path, names: list[str], results: Results) -> str:
         ("--unknown-prior", settings.unknown_prior, DEFAULTS.unknown_prior),
     ):
         words += [] if value == default else [option, f"{value:g}"]
+    words += [] if trust is None else ["--trust" if trust else "--no-trust"]
     return f"{shlex.join(words)} --report OUT"  # the same results are the same bytes, wherever they are written
 
 

@@ -20,7 +20,7 @@ def trust(
     confidence: Annotated[float, typer.Option(help="Confidence of the guarantee.")] = 0.95,
     unit: Annotated[str, typer.Option(help="What is independent: subject, or probe (one probe each).")] = "subject",
     method: Annotated[
-        str | None, typer.Option(help="Quality score; by default holue, or galue where concentrations are missing.")
+        str | None, typer.Option(help="Quality score; by default holue-plus, or galue where probes are too few for it.")
     ] = None,
     target_fpir: Annotated[float, typer.Option(help="Share of strangers that the threshold may accept.")] = 0.05,
     groups: Annotated[

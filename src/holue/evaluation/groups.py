@@ -124,7 +124,7 @@ class GroupTable:
         cells = [head, *(_cells(row) for row in (*self.rows, self.everybody))]
         width = [max(len(row[i]) for row in cells) for i in range(len(head))]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, width)).rstrip() for row in cells]
-        lines += [_ratio_line(ratio) for ratio in self.worst.values()]
+        lines += [ratio_line(ratio) for ratio in self.worst.values()]
         notes = [
             f"{row.group}: {name} {rate.note}" for row in self.rows for name, rate in row.rates.items() if rate.note
         ]
@@ -248,7 +248,8 @@ def _cells(row: GroupRow) -> list[str]:
     return cells
 
 
-def _ratio_line(ratio: WorstRatio) -> str:
+def ratio_line(ratio: WorstRatio) -> str:
+    """A worst ratio, or why there is none, in words."""
     if ratio.value is None:
         return f"worst ratio of {ratio.rate}: none ({ratio.note})"
     interval = "" if ratio.low is None or ratio.high is None else f" ({ratio.low:.2f} to {ratio.high:.2f})"

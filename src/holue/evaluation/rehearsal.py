@@ -27,6 +27,7 @@ from holue.recognition.recognizer import OpenSetRecognizer
 from holue.recognition.risk import RiskController
 
 Mask = npt.NDArray[np.bool_]
+DEFAULT, FALLBACK = "holue-plus", "galue"
 LEVEL = 0.95
 """Of the intervals over evaluation subjects."""
 
@@ -45,20 +46,30 @@ class Rehearsal:
         cls,
         protocol: IdentificationProtocol,
         *,
-        method: str,
+        method: str | None = None,
         target_fpir: float,
         rng: np.random.Generator,
         seed: int = 0,
         threads: int | None = None,
         n_resamples: int = 1000,
     ) -> Rehearsal:
-        """Enrol the evaluation gallery, calibrate on a random half of the development subjects."""
+        """Enrol the evaluation gallery, calibrate on a random half of the development subjects.
+
+        ``method`` defaults to "holue-plus", whose quality is a calibrated probability and comes with reasons; where the half has
+        too few right answers for it, to "galue".
+        """
         development, evaluation = protocol.development, protocol.evaluation
-        recognizer = OpenSetRecognizer(method, target_fpir=target_fpir, random_state=seed, threads=threads)
+        recognizer = OpenSetRecognizer(method or DEFAULT, target_fpir=target_fpir, random_state=seed, threads=threads)
         gallery = evaluation.gallery
         recognizer.fit(gallery.directions, gallery.subjects, gallery.concentrations)
         calibrating = half_of_subjects(development, rng)
-        recognizer.calibrate(*_probes(development, calibrating), gallery=development.gallery)
+        probes = _probes(development, calibrating)
+        try:
+            recognizer.calibrate(*probes, gallery=development.gallery)
+        except CalibrationDataError:
+            if method is not None:
+                raise
+            recognizer.set_params(method=FALLBACK).calibrate(*probes, gallery=development.gallery)
         resamples = SubjectBootstrap.draw(evaluation.probe_subjects, n_resamples=n_resamples, rng=rng)
         return cls(protocol, recognizer, calibrating, resamples)
 

@@ -25,6 +25,8 @@ from holue.evaluation.outcomes import OutcomeKind
 from holue.evaluation.result_folder import RESULTS_FILE, check_result_folder, written_whole
 from holue.evaluation.results import FORMAT, MethodResult, PointResult, Results
 from holue.evaluation.tables import Table, all_tables
+from holue.evaluation.trust_figure import three_way_figure
+from holue.evaluation.trust_tables import trust_tables
 
 MOST_UNCERTAIN = 20
 _RIGHT = (OutcomeKind.TRUE_POSITIVE, OutcomeKind.TRUE_NEGATIVE)
@@ -76,6 +78,7 @@ def report_page(results: Results, tables: list[Table], figures: list[Drawing], c
         judged=judged,
         not_evaluated=grouped_reasons(results.skipped),
         first=first,
+        trust=results.trust,
         command=command,
     )
     return rendered.strip() + "\n"
@@ -128,7 +131,9 @@ def most_uncertain(results: Results, point: PointResult, judged: MethodResult) -
 
 
 def _fill(results: Results, folder: Path, command: str) -> None:
-    tables, figures = all_tables(results), all_figures(results)
+    tables = [*all_tables(results), *trust_tables(results)]
+    ways = three_way_figure(results)
+    figures = [*all_figures(results), *([] if ways is None else [ways])]
     (folder / RESULTS_FILE).write_text(results_json(results), "utf-8")
     write_outcomes(results, folder / "outcomes.parquet")
     for table in tables:

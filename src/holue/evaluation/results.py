@@ -17,6 +17,7 @@ from holue.evaluation.methods import Method, Skipped
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.evaluation.settings import Settings
+from holue.evaluation.trust_study import TrustStudy
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.shared_samples import N_SAMPLES
 
@@ -121,6 +122,7 @@ class Results:
     points: tuple[PointResult, ...]
     top_scores: FloatArray  # (n, k) cosines of the best candidates
     top_index: NDArray[np.int64]  # (n, k) their gallery rows
+    trust: TrustStudy | None = None
 
     @property
     def best_score(self) -> FloatArray:
@@ -159,6 +161,7 @@ class Results:
                 {"method": method.key, "name": method.name, "reason": method.reason} for method in self.skipped
             ],
             "operating_points": [point.document() for point in self.points],
+            **({} if self.trust is None else {"trust": self.trust.document()}),
             "versions": {
                 "python": platform.python_version(),
                 **{package: version(package) for package in ("holue", "numpy", "scipy", "numba")},

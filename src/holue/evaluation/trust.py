@@ -103,7 +103,7 @@ def trust_report(
 ) -> TrustReport:
     """Calibrate on half of the development subjects, control the risk on the others, report on the evaluation part.
 
-    ``method`` defaults to "holue" where both parts have concentrations, and to "galue" where not. Where the target cannot be
+    ``method`` defaults to "holue-plus", and to "galue" where there are too few probes for it. Where the target cannot be
     certified the report says so, and shows the evaluation part without a filter. ``by_group`` adds a table for each grouping
     of the probes (``group``, ``group_sex``, ...).
     """
@@ -118,14 +118,7 @@ def trust_report(
             "out"
         )
     rng = np.random.default_rng(seed)
-    rehearsal = Rehearsal.of(
-        protocol,
-        method=method or _default_method(protocol),
-        target_fpir=target_fpir,
-        rng=rng,
-        seed=seed,
-        threads=threads,
-    )
+    rehearsal = Rehearsal.of(protocol, method=method, target_fpir=target_fpir, rng=rng, seed=seed, threads=threads)
     controller = RiskController(risk, target_level=target_level, confidence_level=confidence_level, unit=unit)
     return controlled(rehearsal, controller, smallest=smallest, rng=rng, by_group=by_group)
 
@@ -167,11 +160,6 @@ def controlled(
         },
         doubts=rehearsal.doubts,
     )
-
-
-def _default_method(protocol: IdentificationProtocol) -> str:
-    known = all(part.probes.concentrations is not None for part in protocol.parts.values())
-    return "holue" if known else "galue"
 
 
 def _percent(rate: SubjectRate) -> str:

@@ -1,0 +1,181 @@
+"""The report says which answers to act on: three ways, with a guarantee or what it would take, sets, reasons and groups."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from holue.cli.app import app
+from holue.datasets.folder import save_folder
+from holue.datasets.simulated import simulate
+from holue.evaluation.outcomes import Outcomes
+from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
+from holue.evaluation.rehearsal import Rehearsal
+from holue.evaluation.report import write_report
+from holue.evaluation.study import evaluate
+from holue.evaluation.three_way import ThreeWay
+from holue.evaluation.trust_study import TrustStudy, trust_study
+from holue.gallery.embeddings import Embeddings
+from holue.gallery.gallery import Gallery
+
+
+def part(first_subject: int, seed: int, people: int = 200) -> ProtocolPart:
+    world = simulate(
+        n_subjects=people,
+        n_strangers=people,
+        dim=32,
+        concentration=60.0,
+        look_alike_pairs=5,
+        first_subject=first_subject,
+        rng=np.random.default_rng(seed),
+    )
+    probes = world.probes
+    return ProtocolPart(
+        Gallery.from_samples(world.gallery.X, world.gallery.person),
+        Embeddings.from_samples(probes.X, probes.concentration),
+        probes.person,
+        qualities={"concentration": probes.concentration},
+        more_groups={"sex": np.where(probes.person % 3 == 0, "f", "m"), "rare": probes.person == first_subject},
+    )
+
+
+@pytest.fixture(scope="module")
+def protocol() -> IdentificationProtocol:
+    rare = {}
+    for name, made in (("development", part(0, 1)), ("evaluation", part(10_000, 2))):
+        groups = {**made.more_groups, "rare": np.where(made.more_groups["rare"], "rare", "common")}
+        rare[name] = replace(made, more_groups=groups)
+    return IdentificationProtocol("crowd", **rare)
+
+
+@pytest.fixture(scope="module")
+def study(protocol: IdentificationProtocol) -> TrustStudy:
+    return trust_study(protocol, targets=(0.15, 0.1, 0.0001), n_resamples=100, threads=1)
+
+
+def test_three_ways_are_counted_as_one_would_by_hand() -> None:
+    mated = np.array([True, True, True, True, False, False, False])
+    accepted = np.array([True, True, False, True, True, False, False])
+    right = np.array([True, False, False, True, False, False, False])
+    filtered = np.array([False, False, False, True, False, False, True])
+    ways = ThreeWay.of(Outcomes(mated, accepted, right), filtered)
+    assert ways == ThreeWay(1, 1, 1, 1, 1, 2, 0)
+    assert (ways.accepted, ways.rejected, ways.filtered, ways.errors, ways.total) == (3, 2, 2, 3, 7)
+
+
+def test_the_people_who_certify_did_not_calibrate_and_are_not_evaluated(protocol: IdentificationProtocol) -> None:
+    rehearsal = Rehearsal.of(protocol, target_fpir=0.05, rng=np.random.default_rng(0), threads=1, n_resamples=2)
+    calibrating = set(protocol.development.probe_subjects[rehearsal.calibrating].tolist())
+    certifying = set(rehearsal.certifying_people.tolist())
+    assert not calibrating & certifying
+    assert not (calibrating | certifying) & set(protocol.evaluation.probe_subjects.tolist())
+    assert rehearsal.recognizer.method == "holue-plus"
+
+
+def test_strict_targets_are_refused_with_what_they_would_take_and_easy_ones_kept(study: TrustStudy) -> None:
+    easy, strict, absurd = study.reports
+    assert easy.certificate is not None
+    assert easy.achieved_risk.value is not None
+    assert easy.achieved_risk.value <= 0.15
+    assert absurd.certificate is None
+    assert absurd.three_way == study.unfiltered
+    assert study.chosen is (strict if strict.certificate else easy)
+    assert study.chosen is study.grouped
+    assert "With confidence 0.95, at most" in study.answer
+
+
+def test_sets_cover_both_kinds_of_people_or_say_that_they_cannot(study: TrustStudy) -> None:
+    for sets in study.sets[:2]:
+        assert sets.mated is not None
+        assert sets.strangers is not None
+        # 100 people of either kind settle the threshold, 200 measure it: three deviations of both at 0.9.
+        assert min(sets.mated.value or 0, sets.strangers.value or 0) > sets.confidence_level - 0.12
+    assert study.sets[2].refusal is None or "too few" in study.sets[2].refusal
+
+
+def test_reasons_are_counted_among_all_wrong_and_filtered_answers(study: TrustStudy) -> None:
+    reasons = study.reasons
+    assert reasons is not None
+    assert study.unfiltered is not None
+    assert study.chosen is not None
+    assert sum(reasons.all.values()) == study.unfiltered.total
+    assert sum(reasons.wrong.values()) == study.unfiltered.errors
+    assert sum(reasons.filtered.values()) == study.chosen.three_way.filtered
+    assert reasons.wrong["none"] / study.unfiltered.errors < reasons.all["none"] / study.unfiltered.total
+    assert all(example.sentence for example in reasons.examples)
+
+
+def test_small_groups_keep_their_row_and_are_flagged(study: TrustStudy) -> None:
+    assert study.grouped is not None
+    assert set(study.grouped.groups) == {"sex", "rare"}
+    assert study.grouped.groups["rare"].flagged == ["rare"]
+    assert study.grouped.groups["sex"].flagged == []
+
+
+def test_the_report_shows_it_and_its_document_is_strict_json(
+    protocol: IdentificationProtocol, study: TrustStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holue.evaluation.report.all_figures", lambda results: [])  # drawn in test_report.py
+    results = evaluate(protocol, fpir=0.05, methods=["galue", "acceptance"], n_resamples=20)
+    folder = write_report(replace(results, trust=study), tmp_path / "out")
+    page = (folder / "report.html").read_text("utf-8")
+    for words in (
+        "Which answers to act on",
+        "cannot be certified",
+        "By sex" if "By sex" in page else "by sex",
+        "Strangers accepted",
+    ):
+        assert words in page
+    document = json.loads((folder / "results.json").read_text("utf-8"))
+    assert document["trust"]["targets"][0]["certified"] is True
+    tables = {path.stem for path in (folder / "tables").glob("*.csv")}
+    assert {"trust_decisions", "trust_sets", "trust_reasons", "trust_groups_sex", "trust_groups_rare"} <= tables
+    assert (folder / "figures" / "three_way.svg").exists()
+    assert "rare*" in (folder / "tables" / "trust_groups_rare.md").read_text("utf-8")
+
+
+def test_too_few_probes_for_the_default_method_use_one_that_learns_nothing(protocol: IdentificationProtocol) -> None:
+    few = part(50_000, 3, people=20)
+    rows = np.isin(few.probe_subjects, np.r_[50_000:50_008, 50_020:50_040])
+    small = ProtocolPart(few.gallery, few.probes.take(rows), few.probe_subjects[rows])
+    study = trust_study(IdentificationProtocol("few", small, protocol.evaluation), n_resamples=10, threads=1)
+    assert study.reports[0].method == "galue"
+    assert study.reasons is None
+    assert study.chosen is None
+    assert "more development probes" in study.answer or "no number of probes" in study.answer
+    assert "calibrated for 20" in study.reports[0].doubts[0]
+    rows = np.isin(few.probe_subjects, [50_000, 50_001, 50_020])
+    lonely = ProtocolPart(few.gallery, few.probes.take(rows), few.probe_subjects[rows])
+    refused = trust_study(IdentificationProtocol("lonely", lonely, protocol.evaluation), threads=1)
+    assert "No risk could be controlled: the development part has 1 non-mated subject" in refused.answer
+
+
+def test_the_command_certifies_with_the_report_and_not_without(
+    protocol: IdentificationProtocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holue.cli.evaluate.write_report", lambda *given, **named: None)  # drawing is tested elsewhere
+    save_folder(protocol, tmp_path / "crowd")
+    command = [
+        "evaluate",
+        str(tmp_path / "crowd"),
+        "--fpir",
+        "0.05",
+        "--methods",
+        "galue",
+        "--resamples",
+        "20",
+        "--json",
+    ]
+    report = ["--report", str(tmp_path / "out")]
+    for options, told in (
+        ([], False),
+        (report, True),
+        ([*report, "--no-trust"], False),
+        ([*report, "--threshold-from", "eval"], False),
+    ):
+        result = CliRunner().invoke(app, [*command, *options])
+        assert result.exit_code == 0, result.output
+        assert ("trust" in json.loads(result.stdout)) is told, options
