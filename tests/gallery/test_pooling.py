@@ -4,7 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError, InvalidParameterError
+from holue.gallery.embeddings import normalize
 from holue.gallery.pooling import pool
+from holue.gallery.row_sums import add_directions
 
 
 def slow_pool(X, group, media, kappa, sample_weight):  # type: ignore[no-untyped-def]
@@ -88,3 +90,20 @@ def test_bad_input_is_named() -> None:
         pool(np.eye(2), ["a", "b"], variance=-np.eye(2), weighting="precision")
     with pytest.raises(InvalidParameterError, match="weighting must be one of"):
         pool(np.eye(2), ["a", "b"], weighting="median")
+
+
+def test_directions_are_summed_as_if_they_were_normalised_first() -> None:
+    rng = np.random.default_rng(5)
+    group = rng.integers(7, size=60)
+    for dtype, tolerance in ((np.float32, 2e-6), (np.float64, 1e-14)):  # some sixty roundings of either precision
+        # Of every length a number of that precision can have, so that squares would overflow and vanish.
+        reach = 37 if dtype == np.float32 else 300
+        X = (rng.normal(size=(60, 9)) * 10.0 ** rng.uniform(-reach, reach, (60, 1))).astype(dtype)
+        weight = rng.random(60).astype(dtype)
+        sums = np.zeros((7, 9), dtype=dtype)
+        assert add_directions(sums, group, X, weight) == -1
+        expected = np.zeros((7, 9))
+        np.add.at(expected, group, weight[:, None].astype(np.float64) * normalize(X.astype(np.float64)))
+        np.testing.assert_allclose(sums, expected, atol=tolerance)
+    X[11] = 0
+    assert add_directions(sums, group, X, weight) == 11

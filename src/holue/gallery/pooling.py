@@ -14,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
+import numpy.typing as npt
 
 from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError, InvalidParameterError
-from holue.gallery.embeddings import Embeddings, Float64Array, FloatArray, as_vectors, normalize
+from holue.gallery.embeddings import Embeddings, Float64Array, FloatArray, as_concentrations, as_vectors, normalize
+from holue.gallery.row_sums import add_directions, add_rows
 from holue.gallery.subjects import Subjects, as_subjects
 
 WEIGHTINGS = ("uniform", "concentration", "precision")
@@ -43,21 +44,18 @@ def pool(
     >>> keys.tolist(), templates.directions.round(3).tolist()
     (['a', 'b'], [[0.707, 0.707], [1.0, 0.0]])
     """
-    samples = Embeddings.from_samples(X, concentration)
-    layout = _Layout.of(as_subjects(group, len(samples), field=field), media)
+    vectors = as_vectors(X)
+    kappa = as_concentrations(concentration, len(vectors))
+    layout = _Layout.of(as_subjects(group, len(vectors), field=field), media)
     match weighting:
         case "uniform":
-            summed = layout.weights.astype(samples.directions.dtype) @ samples.directions
-            size = layout.n_media
+            summed, size = layout.sum_directions(vectors, layout.share), layout.n_media
         case "concentration":
-            summed = _weighted_by_concentration(samples, layout)
-            size = layout.n_media
+            summed, size = layout.sum_directions(vectors, _by_concentration(kappa, layout)), layout.n_media
         case "precision":
-            summed = _weighted_by_precision(samples, variance, layout)
-            size = np.ones(len(layout.keys))
+            summed, size = _by_precision(vectors, variance, layout), np.ones(len(layout.keys))
         case _:
             raise InvalidParameterError(f"weighting must be one of {', '.join(WEIGHTINGS)}; got {weighting!r}")
-    kappa = samples.concentrations
     pooled = None if kappa is None else layout.average(kappa)
     return layout.keys, Embeddings(_directions(summed, size, layout.keys), pooled)
 
@@ -76,7 +74,8 @@ class _Layout:
     """Which sample belongs to which group, and how much it counts there."""
 
     keys: Subjects
-    weights: csr_array  # (groups, samples): 1 / number of samples in the medium
+    group: npt.NDArray[np.int64]  # of each sample, by its place in ``keys``
+    share: Float64Array  # of each sample: 1 / number of samples in its medium
     n_media: Float64Array
 
     @classmethod
@@ -91,37 +90,48 @@ class _Layout:
         pairs = group_code.astype(np.int64) * (int(medium_code.max()) + 1) + medium_code
         distinct, pair_code, pair_size = np.unique(pairs, return_inverse=True, return_counts=True)
         n_media = np.bincount(distinct // (int(medium_code.max()) + 1), minlength=len(keys)).astype(np.float64)
-        entries = (1.0 / pair_size[pair_code], (group_code, np.arange(n)))
-        return cls(keys, csr_array(entries, shape=(len(keys), n)), n_media)
+        return cls(keys, group_code.astype(np.int64), 1.0 / pair_size[pair_code], n_media)
 
     def average(self, values: Float64Array) -> Float64Array:
         """Mean over media of the mean over the samples of a medium."""
-        return np.asarray(self.weights @ values / self.n_media)
+        return np.bincount(self.group, self.share * values, minlength=len(self.keys)) / self.n_media
+
+    def sum_directions(self, vectors: FloatArray, weight: Float64Array) -> FloatArray:
+        """``Σ weight_i x_i / ‖x_i‖`` of each group."""
+        summed = np.zeros((len(self.keys), vectors.shape[1]), dtype=vectors.dtype)
+        zero = add_directions(summed, self.group, vectors, weight.astype(vectors.dtype))
+        if zero >= 0:
+            raise InvalidEmbeddingsError(f"X has a zero vector in row {zero}: it has no direction; remove the row")
+        return summed
+
+    def sum_rows(self, rows: FloatArray) -> FloatArray:
+        """``Σ share_i row_i`` of each group."""
+        summed = np.zeros((len(self.keys), rows.shape[1]), dtype=rows.dtype)
+        add_rows(summed, self.group, rows, self.share.astype(rows.dtype))
+        return summed
 
 
-def _weighted_by_concentration(samples: Embeddings, layout: _Layout) -> FloatArray:
-    kappa = samples.concentrations
+def _by_concentration(kappa: Float64Array | None, layout: _Layout) -> Float64Array:
     if kappa is None:
         raise InvalidConcentrationError(
             "weighting='concentration' needs concentration, one per sample; pass it or use weighting='uniform'"
         )
     # Relative to the subject's own mean: only the proportions count, and tiny concentrations must not vanish.
-    weights = layout.weights.multiply(kappa[None, :]).multiply(1 / layout.average(kappa)[:, None])
-    return csr_array(weights).astype(samples.directions.dtype) @ samples.directions
+    return layout.share * (kappa / layout.average(kappa)[layout.group])
 
 
-def _weighted_by_precision(samples: Embeddings, variance: object, layout: _Layout) -> FloatArray:
+def _by_precision(vectors: FloatArray, variance: object, layout: _Layout) -> FloatArray:
     if variance is None:
         raise InvalidConcentrationError(
             "weighting='precision' needs variance (n, d), one row per sample; pass it or use weighting='uniform'"
         )
     sigma2 = as_vectors(variance, dim=None, field="variance")
-    if sigma2.shape != samples.directions.shape or not (sigma2 > 0).all():
+    if sigma2.shape != vectors.shape or not (sigma2 > 0).all():
         raise InvalidConcentrationError(
-            f"variance must be positive and of the shape of X {samples.directions.shape}; got {sigma2.shape} "
+            f"variance must be positive and of the shape of X {vectors.shape}; got {sigma2.shape} "
             f"with smallest entry {sigma2.min():.3g}"
         )
-    return np.asarray((layout.weights @ (samples.directions / sigma2)) / (layout.weights @ (1.0 / sigma2)))
+    return layout.sum_rows(normalize(vectors) / sigma2) / layout.sum_rows(1.0 / sigma2)
 
 
 def _directions(summed: FloatArray, size: Float64Array, keys: Subjects) -> FloatArray:
