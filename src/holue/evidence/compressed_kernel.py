@@ -37,8 +37,8 @@ from holue.gallery.embeddings import Float64Array, FloatArray
 Float32Array = npt.NDArray[np.float32]
 _Number = TypeVar("_Number", np.float32, np.int16)
 
-FEW_HALF_PROBES = 2
-"""Up to so many probes converting float16 anew for each costs less than writing it out."""
+FEWEST_PROBES = {"float16": 6, "int8": 16}
+"""Up to so many probes multiplying the codes themselves, anew for each, costs less than unpacking them once; measured."""
 LARGEST_PROBE_CODE = 32767
 _UNIT = 2.0**-24
 _LONGEST_SUM = 2**31 - 1
@@ -70,13 +70,12 @@ class CompressedKernel(Protocol):
 
 def compressed_kernel_for(probes: Float64Array, gallery: CompressedGallery) -> CompressedKernel:
     """The fastest kernel for these probes."""
-    direct = FEW_PROBES if gallery.form == "int8" else FEW_HALF_PROBES
-    if len(probes) <= direct and (gallery.form == "int8" or reads_halves()):
+    if len(probes) <= FEWEST_PROBES[gallery.form] and (gallery.form == "int8" or reads_halves()):
         return CodeKernel.of(probes, gallery)
     single = _padded(probes.astype(np.float32), gallery)
     # Unpacking rounds once, multiplying once, and a sum of d terms in any order at most d times.
     beta = beta_of(probes, single[:, : gallery.dim], gallery, roundings=gallery.dim + 3)
-    if len(probes) <= FEW_PROBES and reads_halves():
+    if len(probes) <= FEW_PROBES and (gallery.form == "int8" or reads_halves()):
         return UnpackingKernel(single, beta)
     return UnpackedProductKernel(single, beta)
 

@@ -296,10 +296,11 @@ def combine(keys, subjects, sharpness, peak, sums, other_keys, other_subjects, o
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def exact_products(rows, probe, products):
-    """Products of some exact rows with one float64 probe, in float64."""
-    for j in range(rows.shape[0]):
-        total = 0.0
-        for t in range(rows.shape[1]):
-            total += np.float64(rows[j, t]) * probe[t]
-        products[j] = total
+def exact_products(rows, probes, places, products):
+    """Products of every probe's own exact ``rows`` (n, R, d) in float64, each written to its place."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            total = 0.0
+            for t in range(rows.shape[2]):
+                total += np.float64(rows[i, j, t]) * probes[i, t]
+            products[i, places[i, j]] = total
