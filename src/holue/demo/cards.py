@@ -80,7 +80,7 @@ def probe_card(scene: Scene, row: int) -> ProbeCard:
         verdict=VERDICTS[kind],
         right=bool(outcomes.correct[row]),
         uncertainty=answer.uncertainty,
-        reason=answer.reason,
+        reason=scene.reason(row),
         score=answer.score,
         candidates=tuple(lines),
     )

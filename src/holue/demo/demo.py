@@ -19,7 +19,7 @@ from holue.datasets.glyphs.model import glyph_embedder
 from holue.demo.curves import Curves, draw_curves, rejection_curves
 from holue.demo.groups import ProbeGroup, probe_groups
 from holue.demo.page import demo_page
-from holue.demo.passage_figures import draw_mean, draw_passage
+from holue.demo.passage_figures import draw_means, draw_passage
 from holue.demo.passages import Passages, passages
 from holue.demo.scene import SUBJECTS, Embed, Scene, make_scene
 from holue.errors import MissingDependencyError
@@ -53,7 +53,7 @@ class Demo:
         """Every figure by its name."""
         ways = self.passages
         morphs = [draw_passage(passage, ways.position, i) for i, passage in enumerate(ways.shown, start=1)]
-        means = [draw_mean(ways)] if ways.all else []
+        means = [draw_means(ways)] if ways.all else []
         return {d.name: d for d in (draw_curves(self.curves), *morphs, *means, draw_toy_world(self.toy_world))}
 
     def document(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from holue.demo.passages import Passage, Passages
+from holue.demo.passages import STEPS, Passage, Passages, highest_in_middle, mean_doubts
 from holue.evaluation.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, Drawing, look, new_figure
 from holue.gallery.embeddings import Float64Array
 
@@ -22,7 +22,7 @@ def draw_passage(passage: Passage, position: Float64Array, number: int) -> Drawi
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(5.6, 5), layout="constrained")
-        strip, doubts, posterior = figure.subplots(3, 1, sharex=True, height_ratios=(0.62, 2.2, 2.2))
+        strip, doubts, posterior = figure.subplots(3, 1, sharex=True, height_ratios=(0.7, 2.2, 2.2))
         _strip(strip, passage, position)
         doubts.plot(position, passage.doubt, **HOLISTIC)
         doubts.plot(position, passage.sample_doubt, **SAMPLE)
@@ -39,36 +39,47 @@ def draw_passage(passage: Passage, position: Float64Array, number: int) -> Drawi
         for ax in (doubts, posterior):
             ax.axvline(0.5, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
             ax.legend(loc="upper left", bbox_to_anchor=(0, 1.22), ncols=3, fontsize=9, borderaxespad=0)
-    middle, sample = (float(values[len(position) // 2]) for values in (passage.doubt, passage.sample_doubt))
+    peak = int(passage.doubt.argmax())
     caption = (
-        f"Halfway the answer is less certain than {100 * middle:.0f} % of the demo's answers (at the ends: than "
-        f"{100 * passage.doubt[0]:.0f} % and {100 * passage.doubt[-1]:.0f} %), while the sample is poorer than "
-        f"{100 * sample:.0f} % of its samples (ends: {100 * passage.sample_doubt[0]:.0f} % and "
+        f"Least certain {100 * position[peak]:.0f} % of the way: less than {100 * passage.doubt[peak]:.0f} % of the demo's answers "
+        f"(at the ends {100 * passage.doubt[0]:.0f} % and {100 * passage.doubt[-1]:.0f} %). The sample is poorer there than "
+        f"{100 * passage.sample_doubt[peak]:.0f} % of its samples (ends {100 * passage.sample_doubt[0]:.0f} % and "
         f"{100 * passage.sample_doubt[-1]:.0f} %)."
     )
     return Drawing(name, caption, figure)
 
 
-def draw_mean(passages: Passages) -> Drawing:
-    """The two doubts along the way, averaged over every pair that follows the rule."""
-    name = "morph_mean"
-    doubt, sample = passages.mean_doubt, passages.mean_sample_doubt
+def draw_means(passages: Passages) -> Drawing:
+    """The doubts along the way, averaged over the pairs within reach and over the others."""
+    name = "morph_means"
+    kinds = (
+        (passages.within_reach, "-", "one of the two all the way"),
+        (passages.beyond, "--", "through nobody enrolled"),
+    )
     with look(name):
-        figure, ax = new_figure(5.6, 3.4)
-        ax.plot(passages.position, doubt, **HOLISTIC)
-        ax.plot(passages.position, sample, **SAMPLE)
+        figure, ax = new_figure(5.6, 4.2)
+        for some, style, what in kinds:
+            if some:
+                doubt, sample = mean_doubts(some)
+                ax.plot(
+                    passages.position, doubt, color=GREEN, linestyle=style, linewidth=2, label=f"uncertainty, {what}"
+                )
+                ax.plot(passages.position, sample, color=ORANGE, linestyle=style, label=f"poor sample, {what}")
         ax.axvline(0.5, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
         ax.set(ylim=(0, 1), ylabel="mean rank among all probes")
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["one glyph", "", "halfway", "", "the other"])
-        figure.legend(loc="outside lower center", ncols=2)
-    highest, count = passages.peak_in_middle, len(passages.all)
-    caption = (
-        f"Mean over {count} pairs: the rank of the uncertainty goes from {_ends(doubt):.2f} at the ends to "
-        f"{doubt[len(doubt) // 2]:.2f} halfway, that of the sample from {_ends(sample):.2f} to {sample[len(sample) // 2]:.2f}. "
-        f"The highest uncertainty lies in the middle half of the way in {highest['uncertainty']} pairs, the poorest sample in "
-        f"{highest['sample']}."
-    )
+        figure.legend(loc="outside lower center", ncols=1, fontsize=9)
+    caption = " ".join(["All pairs, averaged.", *(_told(what, some) for some, _, what in kinds if some)])
     return Drawing(name, caption, figure)
+
+
+def _told(what: str, some: tuple[Passage, ...]) -> str:
+    (doubt, sample), highest, halfway = mean_doubts(some), highest_in_middle(some), STEPS // 2
+    return (
+        f"{what.capitalize()} ({len(some)} pairs): uncertainty {_ends(doubt):.2f} at the ends, {doubt[halfway]:.2f} halfway; "
+        f"poor sample {_ends(sample):.2f} and {sample[halfway]:.2f}. In the middle half of the way the answer is least certain "
+        f"for {highest[0]} pairs, the sample poorest for {highest[1]}."
+    )
 
 
 def _strip(ax: Any, passage: Passage, position: Float64Array) -> None:
@@ -80,6 +91,7 @@ def _strip(ax: Any, passage: Passage, position: Float64Array) -> None:
             passage.images[row], cmap="gray", vmin=0, vmax=255, extent=(at - half, at + half, 0, 1), aspect="auto"
         )
     ax.set(xlim=(-half, 1 + half), ylim=(0, 1))
+    ax.set_box_aspect(1 / PICTURES)  # square pictures
     ax.axis("off")
 
 

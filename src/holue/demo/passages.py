@@ -1,7 +1,8 @@
 """Passage: what the recogniser says along the way from one enrolled glyph to another (the paper's Figure 3, with real images).
 
 Which pairs: every enrolled glyph with the one most like it (by the cosine of their templates), drawn in the first font that has
-both, where the recogniser names both ends rightly and the shape keeps its ink on the way. Nothing is said about the middle.
+both, where the recogniser names both ends rightly and the shape keeps its ink on the way. Some ways stay *within reach*: one of
+the two is named at every step. Others lead through "nobody enrolled", whose two borders are what is uncertain.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Passage:
     concentration: Float64Array
     doubt: Float64Array  # share of the probes with a lower uncertainty
     sample_doubt: Float64Array  # share of the probes with a higher κ_x
+    within_reach: bool
 
     @property
     def end_uncertainty(self) -> float:
@@ -50,7 +52,13 @@ class Passage:
         """Plain values for JSON."""
         names = ("p_first", "p_second", "p_unknown", "uncertainty", "concentration", "doubt", "sample_doubt")
         columns = {name: getattr(self, name).tolist() for name in names}
-        return {"first": self.first, "second": self.second, "cosine": self.cosine, **columns}
+        return {
+            "first": self.first,
+            "second": self.second,
+            "cosine": self.cosine,
+            "within_reach": self.within_reach,
+            **columns,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,31 +74,24 @@ class Passages:
         return np.linspace(0.0, 1.0, STEPS)
 
     @property
+    def within_reach(self) -> tuple[Passage, ...]:
+        """Those on which one of the two glyphs is named at every step."""
+        return tuple(passage for passage in self.all if passage.within_reach)
+
+    @property
+    def beyond(self) -> tuple[Passage, ...]:
+        """The others."""
+        return tuple(passage for passage in self.all if not passage.within_reach)
+
+    @property
     def shown(self) -> tuple[Passage, ...]:
-        """Those with a picture: the most certain ends, each glyph once."""
+        """Those with a picture: within reach first, then the most certain ends; each glyph once."""
         chosen: list[Passage] = []
-        for passage in sorted(self.all, key=lambda one: one.end_uncertainty):
+        for passage in sorted(self.all, key=lambda one: (not one.within_reach, one.end_uncertainty)):
             used = {label for one in chosen for label in (one.first, one.second)}
             if len(chosen) < SHOWN and not used & {passage.first, passage.second}:
                 chosen.append(passage)
         return tuple(chosen)
-
-    @property
-    def mean_doubt(self) -> Float64Array:
-        """Over all pairs, at each position."""
-        return np.asarray(np.mean([passage.doubt for passage in self.all], axis=0))
-
-    @property
-    def mean_sample_doubt(self) -> Float64Array:
-        """Over all pairs, at each position."""
-        return np.asarray(np.mean([passage.sample_doubt for passage in self.all], axis=0))
-
-    @property
-    def peak_in_middle(self) -> dict[str, int]:
-        """How many passages have their highest doubt, and their poorest sample, in the middle half of the way."""
-        middle = (self.position >= 0.25) & (self.position <= 0.75)
-        columns = {"uncertainty": [one.doubt for one in self.all], "sample": [one.sample_doubt for one in self.all]}
-        return {name: sum(bool(middle[values.argmax()]) for values in some) for name, some in columns.items()}
 
     def document(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -98,11 +99,26 @@ class Passages:
             "pairs_considered": self.considered,
             "pairs": len(self.all),
             "position": self.position.tolist(),
-            "mean_doubt": self.mean_doubt.tolist() if self.all else [],
-            "mean_sample_doubt": self.mean_sample_doubt.tolist() if self.all else [],
-            "highest_in_middle_half": self.peak_in_middle,
+            "within_reach": _summary(self.within_reach),
+            "beyond": _summary(self.beyond),
             "shown": [passage.document() for passage in self.shown],
         }
+
+
+def mean_doubts(some: tuple[Passage, ...]) -> tuple[Float64Array, Float64Array]:
+    """The doubt and the sample's, averaged over passages at each position."""
+    doubt, sample = ([getattr(one, name) for one in some] for name in ("doubt", "sample_doubt"))
+    return np.mean(doubt, axis=0), np.mean(sample, axis=0)
+
+
+def highest_in_middle(some: tuple[Passage, ...]) -> tuple[int, int]:
+    """How many passages have their highest doubt, and how many their poorest sample, in the middle half of the way."""
+    position = np.linspace(0.0, 1.0, STEPS)
+    middle = (position >= 0.25) & (position <= 0.75)
+    doubt, sample = (
+        sum(bool(middle[getattr(one, name).argmax()]) for one in some) for name in ("doubt", "sample_doubt")
+    )
+    return doubt, sample
 
 
 def passages(scene: Scene) -> Passages:
@@ -118,6 +134,18 @@ def passages(scene: Scene) -> Passages:
             drawn.append((first, second, images))
     found = [] if not drawn else _read(scene, drawn, cosines)
     return Passages(tuple(found), len(drawn))
+
+
+def _summary(some: tuple[Passage, ...]) -> dict[str, Any]:
+    if not some:
+        return {"pairs": 0}
+    means, highest = mean_doubts(some), highest_in_middle(some)
+    return {
+        "pairs": len(some),
+        "mean_doubt": means[0].tolist(),
+        "mean_sample_doubt": means[1].tolist(),
+        "highest_in_middle_half": {"doubt": highest[0], "sample_doubt": highest[1]},
+    }
 
 
 def _nearest_pairs(cosines: Float64Array) -> list[tuple[int, int]]:
@@ -155,6 +183,7 @@ def _read(scene: Scene, drawn: list[tuple[int, int, Pixels]], cosines: Float64Ar
             kappa[k],
             doubt[k],
             sample_doubt[k],
+            bool(accepted[k].all() and np.isin(best[k], (first, second)).all()),
         )
         for k, (first, second, images) in enumerate(drawn)
         if accepted[k, 0] and accepted[k, -1] and best[k, 0] == first and best[k, -1] == second

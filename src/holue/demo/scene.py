@@ -79,6 +79,11 @@ class Scene:
         log_p = np.where(self.outcomes.accepted, self.posterior.log_p_top[:, 0], self.posterior.log_p_unknown)
         return np.asarray(np.exp(log_p))
 
+    def reason(self, row: int) -> str:
+        """The recogniser's sentence; of look-alikes without their probabilities at T = 1, since the bars show them at T."""
+        sentence = str(self.answers.reason[row])
+        return sentence.rpartition(": ")[0] if self.reasons.main_cause[row] == "look-alike" else sentence
+
     @cached_property
     def glyphs(self) -> dict[str, Glyph]:
         """Every glyph of the evaluation part by its label."""

@@ -100,5 +100,5 @@ def _cells(scene: Scene, row: int) -> tuple[str, ...]:
         "[green]✓[/]" if right else "[red]✗[/]",
         f"{scene.p_answer[row]:.2f}",
         f"{answer.uncertainty:.2f}",
-        escape(answer.reason),
+        escape(scene.reason(row)),
     )
