@@ -91,7 +91,9 @@ def test_no_glyph_is_in_two_parts_nor_among_those_that_train(world: GlyphWorld) 
 
 def test_levels_are_recorded_and_degrade(world: GlyphWorld) -> None:
     probes = world.evaluation.probes
-    assert {size for level in probes.level for size in level.split(", ")[:1]} == {"11 px", "15 px", "20 px", "32 px"}
+    assert {size for level in probes.level for size in level.split(", ")[:1]} == {
+        f"{size} px" for size in GLYPH_LEVELS.sizes
+    }
     assert set(world.evaluation.gallery.level) == {"clean"}
     some = glyphs()[100:140]
     clean, small = (

@@ -37,7 +37,7 @@ def test_the_protocols_of_a_seed_share_no_glyph_and_know_their_levels(tmp_path: 
     assert set(main.evaluation.qualities) == {"concentration", "pfe", "scale", "norm"}
     assert not np.intersect1d(main.development.probe_subjects, main.evaluation.probe_subjects).size
     assert main.evaluation.groups is not None
-    assert "11 px" in {label.split(", ")[0] for label in main.evaluation.groups}
+    assert "12 px" in {label.split(", ")[0] for label in main.evaluation.groups}
     assert (main.evaluation.probes.directions == norm.evaluation.probes.directions).all()
     assert (main.evaluation.qualities["concentration"] != norm.evaluation.qualities["concentration"]).any()
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from holue.datasets.degradation import ImageLevels
 from holue.datasets.glyphs.identities import Glyph
-from holue.datasets.glyphs.model import NETWORK, RECORD, GlyphEmbedder, file_checksum, model_files
+from holue.datasets.glyphs.model import NETWORK, RECORD, GlyphEmbedder, embed_glyphs, file_checksum, model_files
 from holue.datasets.glyphs.samples import GLYPH_LEVELS, GlyphSamples, draw_samples, joined_samples
 from holue.datasets.glyphs.world import GlyphPart, glyph_world, glyphs_for
 from holue.embedding.arcface import Margin
 from holue.embedding.augmentation import Augmentation
 from holue.embedding.class_centres import ClassCentres
 from holue.embedding.embedder import OnnxEmbedder
-from holue.embedding.embedding_file import EmbeddingFile
 from holue.embedding.export import export_head, export_network
 from holue.embedding.image_network import train_arcface_network
 from holue.embedding.progress import Progress
@@ -30,6 +30,8 @@ FIRST_CHANNELS = 16
 MARGIN = Margin(angle=0.2, scale=24.0)
 # Smaller than for photographs: where a mark stands and how large it is tells characters apart.
 AUGMENTATION = Augmentation(rotation=4, zoom=0.05, shift=0.03, brightness=0.1, contrast=0.3, erase=0.25)
+HARSHER = ImageLevels((32, 20, 15, 11), (0.6, 1.2), (25.0, 50.0), (0.08, 0.16), sizes_only=0.5)
+"""What the network learns from is damaged a little more than what it will meet; its heads learn from the latter."""
 PACKAGES = ("holue", "numpy", "torch", "onnxruntime", "matplotlib", "pillow")
 
 
@@ -63,7 +65,7 @@ def train_glyph_model(
     """
     folder, training = Path(folder), training or GlyphTraining()
     checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
-    samples = _mixed_samples(training.chosen("network"), training.clean, training.degraded, seed)
+    samples = _mixed_samples(training.chosen("network"), training.clean, training.degraded, seed, HARSHER)
     network = train_arcface_network(
         samples.images,
         samples.subject_id,
@@ -115,20 +117,15 @@ def head_people(embedder: OnnxEmbedder, *, seed: int, training: GlyphTraining) -
     The network has seen none of these glyphs: of its own training samples it would be too sure.
     """
     glyphs = training.chosen("heads")
-
-    def embedded(samples: GlyphSamples) -> EmbeddingFile:
-        names = samples.sample_id.tolist(), samples.subject_id.tolist()
-        return embedder.embed_arrays(list(samples.images), sample_id=names[0], subject_id=names[1])
-
-    learning = embedded(
-        _mixed_samples(glyphs, training.learning // 5, training.learning, seed, first=training.references)
-    )
-    return TrainingPeople(embedded(draw_samples(glyphs, training.references, seed=seed)), learning, learning)
+    references = embed_glyphs(embedder, draw_samples(glyphs, training.references, seed=seed))
+    clean, degraded, first = training.learning // 5, training.learning, training.references
+    learning = embed_glyphs(embedder, _mixed_samples(glyphs, clean, degraded, seed, GLYPH_LEVELS, first=first))
+    return TrainingPeople(references, learning, learning)
 
 
 def rank_1_by_size(model: GlyphEmbedder, part: GlyphPart) -> dict[str, float]:
     """The share of mated probes whose nearest enrolled glyph is their own: of all, undamaged, and by size."""
-    gallery, probes = model.embed_samples(part.gallery), model.embed_samples(part.probes)
+    gallery, probes = (embed_glyphs(model.embedder, samples) for samples in (part.gallery, part.probes))
     centres = ClassCentres.from_samples(gallery.embeddings, gallery.subject_id)
     nearest = centres.subjects[(probes.directions @ centres.directions.T).argmax(axis=1)]
     right, mated, level = nearest == probes.subject_id, _mated(part), part.probes.level
@@ -137,10 +134,12 @@ def rank_1_by_size(model: GlyphEmbedder, part: GlyphPart) -> dict[str, float]:
     return {name: round(float(right[rows].mean()), 4) for name, rows in groups.items() if rows.any()}
 
 
-def _mixed_samples(glyphs: tuple[Glyph, ...], clean: int, degraded: int, seed: int, *, first: int = 0) -> GlyphSamples:
+def _mixed_samples(
+    glyphs: tuple[Glyph, ...], clean: int, degraded: int, seed: int, levels: ImageLevels, *, first: int = 0
+) -> GlyphSamples:
     return joined_samples(
         draw_samples(glyphs, clean, seed=seed, first=first),
-        draw_samples(glyphs, degraded, seed=seed, levels=GLYPH_LEVELS, first=first + clean),
+        draw_samples(glyphs, degraded, seed=seed, levels=levels, first=first + clean),
     )
 
 

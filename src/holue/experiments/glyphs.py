@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holue.datasets.glyphs.model import GlyphEmbedder, glyph_embedder
+from holue.datasets.glyphs.model import GlyphEmbedder, embed_glyphs, glyph_embedder
 from holue.datasets.glyphs.world import glyph_world
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Protocols, Size
@@ -30,7 +30,7 @@ def glyph_protocols(model: GlyphEmbedder, seed: int, size: Size) -> dict[str, Id
     heads = QualityHeads.train(people, settings=size.training(seed), cache_dir=size.cache_dir)
 
     files = {
-        role: (model.embed_samples(part.gallery), model.embed_samples(part.probes), part.probes.level)
+        role: (embed_glyphs(model.embedder, part.gallery), embed_glyphs(model.embedder, part.probes), part.probes.level)
         for role, part in (("development", world.development), ("evaluation", world.evaluation))
     }
 

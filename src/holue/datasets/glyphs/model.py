@@ -68,7 +68,7 @@ class GlyphEmbedder:
     def embed(self, samples: GlyphSamples | Pixels) -> GlyphEmbeddings:
         """Embed samples, or bare images (n, 32, 32) of bytes."""
         if isinstance(samples, GlyphSamples):
-            file = self.embed_samples(samples)
+            file = embed_glyphs(self.embedder, samples)
         else:
             images = np.asarray(samples)
             if images.ndim != 3:
@@ -83,12 +83,6 @@ class GlyphEmbedder:
             pfe_quality(variance),
             scale.astype(np.float64),
             self.norm_concentration.transform(file.embeddings),
-        )
-
-    def embed_samples(self, samples: GlyphSamples) -> EmbeddingFile:
-        """Embeddings and features alone, under the names of the samples."""
-        return self.embedder.embed_arrays(
-            list(samples.images), sample_id=samples.sample_id.tolist(), subject_id=samples.subject_id.tolist()
         )
 
 
@@ -139,6 +133,12 @@ def glyph_embedder() -> GlyphEmbedder:
     (2, 128)
     """
     return GlyphEmbedder.load(FOLDER)
+
+
+def embed_glyphs(embedder: OnnxEmbedder, samples: GlyphSamples) -> EmbeddingFile:
+    """Embeddings and features alone, under the names of the samples."""
+    names, subjects = samples.sample_id.tolist(), samples.subject_id.tolist()
+    return embedder.embed_arrays(list(samples.images), sample_id=names, subject_id=subjects)
 
 
 def model_files() -> list[str]:

@@ -16,8 +16,9 @@ from holue.embedding.embedding_file import Names
 from holue.errors import InvalidParameterError
 
 CLEAN = "clean"
-GLYPH_LEVELS = ImageLevels((32, 20, 15, 11), (0.6, 1.2), (25.0, 50.0), (0.08, 0.16), sizes_only=0.5)
-"""How probes are degraded: from the full 32 pixels down to 11, and half of them also in another way."""
+GLYPH_LEVELS = ImageLevels((32, 22, 16, 12), (0.6, 1.2), (20.0, 40.0), (0.04, 0.1), sizes_only=0.5)
+"""How probes are degraded: from the full 32 pixels down to 12, and half of them also in another way. A letter is some 15 pixels
+high, and a tenth of the image is enough to hide it."""
 
 
 @dataclass(frozen=True, eq=False)
