@@ -41,8 +41,8 @@ def draw_passage(passage: Passage, position: Float64Array, number: int) -> Drawi
             ax.legend(loc="upper left", bbox_to_anchor=(0, 1.22), ncols=3, fontsize=9, borderaxespad=0)
     peak = int(passage.doubt.argmax())
     caption = (
-        f"Least certain {100 * position[peak]:.0f} % of the way: less than {100 * passage.doubt[peak]:.0f} % of the demo's answers "
-        f"(at the ends {100 * passage.doubt[0]:.0f} % and {100 * passage.doubt[-1]:.0f} %). The sample is poorer there than "
+        f"Least certain {100 * position[peak]:.0f} % of the way: less than {100 * passage.doubt[peak]:.0f} % of the demo's "
+        f"answers (at the ends {100 * passage.doubt[0]:.0f} % and {100 * passage.doubt[-1]:.0f} %). The sample is poorer there than "
         f"{100 * passage.sample_doubt[peak]:.0f} % of its samples (ends {100 * passage.sample_doubt[0]:.0f} % and "
         f"{100 * passage.sample_doubt[-1]:.0f} %)."
     )
