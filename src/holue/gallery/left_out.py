@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from holue.errors import GalleryTooSmallError, InvalidConcentrationError, InvalidParameterError
-from holue.gallery.embeddings import Embeddings, Float64Array
+from holue.gallery.embeddings import Embeddings, Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_subjects
 
@@ -41,6 +41,9 @@ class LeftOut:
     gallery: Gallery
     row: Rows  # (n,) gallery row of the subject of each sample
     own_score: Float64Array  # (n,) −inf where the subject has no other medium
+    length: Float64Array  # (subjects,) of the sums that the templates are the directions of
+    weight: Float64Array  # (n,) what each sample counts in them
+    medium: Rows  # (n,) which samples leave together: those of a subject in one medium
 
     @classmethod
     def of(
@@ -84,10 +87,22 @@ class LeftOut:
             own[part] = np.where((others[part] > 0) & (length > CANCELLED), np.clip(score, -1.0, 1.0), -np.inf)
         length = np.maximum(np.linalg.norm(sums, axis=1), CANCELLED)
         directions = (sums / length[:, None]).astype(samples.directions.dtype)
-        return cls(samples, Gallery(keys, (directions,)), row.astype(np.int64), own)
+        return cls(
+            samples, Gallery(keys, (directions,)), row.astype(np.int64), own, length, weight, pair.astype(np.int64)
+        )
 
     def __len__(self) -> int:
         return len(self.samples)
+
+    def templates_without(self, chosen: Rows) -> FloatArray:
+        """The templates of the own subjects of some paired samples, each pooled without its sample's medium (m, d)."""
+        left = self.length[self.row[chosen], None] * self.gallery.directions[self.row[chosen]].astype(np.float64)
+        together = np.isin(self.medium, self.medium[chosen])
+        media, code = np.unique(self.medium[together], return_inverse=True)
+        shares = _summed(self.samples.take(together), code, self.weight[together], len(media))
+        left -= shares[np.searchsorted(media, self.medium[chosen])]
+        unit: FloatArray = left / np.linalg.norm(left, axis=1, keepdims=True)
+        return unit.astype(self.samples.directions.dtype)
 
     @property
     def paired(self) -> Mask:

@@ -18,9 +18,10 @@ from holue.gallery.embeddings import Float64Array
 from holue.gallery.left_out import LeftOut
 from holue.gallery.subjects import as_subjects
 from holue.recognition.audit.comparison import Comparison, Mask, Rows, neighbours
+from holue.recognition.audit.confusion import Straying, pair_of
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
 from holue.recognition.audit.populations import OneStranger, SamePerson, fault_probabilities
-from holue.recognition.audit.report import Report, pair_of
+from holue.recognition.audit.report import Report
 from holue.recognition.checks import check_share, check_threshold
 from holue.recognition.leave_one_out import weighted_threshold
 from holue.recognition.operating import OperatingPoint
@@ -115,7 +116,9 @@ def audit_gallery(
     near, near_score = neighbours(left, threads)
     pairs, pair_score, pair_probability = _duplicates(near, near_score, same)
     point = _point(after, wrong, pairs, target_fpir, threshold, notes)
-    report = Report(before, after, names, point.threshold)
+    twins = {pair_of(a, b) for a, b in pairs.tolist()}
+    straying = Straying.of(left, aside=twins, without=wrong, threads=threads)
+    report = Report(before, after, names, point.threshold, straying)
     return GalleryAudit(
         n_subjects=n_subjects,
         n_samples=n,

@@ -13,9 +13,9 @@ from scipy.stats import poisson
 from holue.errors import InvalidParameterError
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.audit.comparison import Comparison, Mask, Rows
-from holue.recognition.audit.confusion import measured_probability_taken, probability_taken
+from holue.recognition.audit.confusion import Straying, pair_of, probability_taken
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
-from holue.recognition.audit.populations import QUARTILE, OneStranger, SamePerson
+from holue.recognition.audit.populations import QUARTILE
 from holue.recognition.operating import OperatingPoint
 
 POOR = 3.0
@@ -32,6 +32,7 @@ class Report:
     after: Comparison  # mislabelled ones left out
     names: npt.NDArray[np.str_]
     threshold: float
+    straying: Straying | None = None
 
     def _subject(self, row: int) -> Any:
         return self.before.left.gallery.subjects[row].item()
@@ -174,11 +175,9 @@ class Report:
         return found
 
     def _probability_taken(self, cosine: Float64Array, point: OperatingPoint) -> Float64Array:
-        own = self.after.left.own_score[self.after.left.paired]
-        if len(own) == 0:
+        if self.straying is None:
             return probability_taken(cosine, point.dim, point.concentration, point.threshold)
-        stranger = OneStranger.of(self.after.arbitrary_other())
-        return measured_probability_taken(cosine, SamePerson.of(own), stranger, point.threshold)
+        return self.straying.probability_taken(cosine, point.threshold)
 
     def _observed(self, a: int, b: int) -> float:
         mated = int(self._n_mated[a] + self._n_mated[b])
@@ -188,8 +187,3 @@ class Report:
     def _n_mated(self) -> Rows:
         left = self.after.left
         return np.bincount(left.row[left.paired], minlength=len(left.gallery))
-
-
-def pair_of(a: int, b: int) -> tuple[int, int]:
-    """Two gallery rows, the smaller first."""
-    return (a, b) if a < b else (b, a)
