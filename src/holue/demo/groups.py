@@ -86,14 +86,14 @@ def probe_groups(scene: Scene) -> list[ProbeGroup]:
         (
             "let-in",
             "Unknown, and let in",
-            "Strangers that were taken for somebody enrolled, the error that the threshold limits. Most of them look like a "
-            "character of the gallery; the uncertainty says how many it saw coming.",
+            "Strangers that were taken for somebody enrolled, the error that the threshold limits. Compare the sample with "
+            "the candidate; the uncertainty says which of them it saw coming.",
             ~outcomes.mated & accepted,
         ),
         (
             "missed",
             "Confidently wrong",
-            "What the method misses: wrong answers without a reason for doubt. They are few, and they are shown.",
+            "What the method misses: wrong answers without a reason for doubt.",
             clear & ~right,
         ),
     )

@@ -40,11 +40,11 @@ def draw_passage(passage: Passage, position: Float64Array, number: int) -> Drawi
             ax.axvline(0.5, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
             ax.legend(loc="upper left", bbox_to_anchor=(0, 1.22), ncols=3, fontsize=9, borderaxespad=0)
     peak = int(passage.doubt.argmax())
+    doubt, sample = (100 * values for values in (passage.doubt, passage.sample_doubt))
     caption = (
-        f"Least certain {100 * position[peak]:.0f} % of the way: less than {100 * passage.doubt[peak]:.0f} % of the demo's "
-        f"answers (at the ends {100 * passage.doubt[0]:.0f} % and {100 * passage.doubt[-1]:.0f} %). The sample is poorer there than "
-        f"{100 * passage.sample_doubt[peak]:.0f} % of its samples (ends {100 * passage.sample_doubt[0]:.0f} % and "
-        f"{100 * passage.sample_doubt[-1]:.0f} %)."
+        f"Least certain {100 * position[peak]:.0f} % of the way: less than {doubt[peak]:.0f} % of the demo's answers (at the "
+        f"ends {doubt[0]:.0f} % and {doubt[-1]:.0f} %). The sample is poorer there than {sample[peak]:.0f} % of its samples "
+        f"(ends {sample[0]:.0f} % and {sample[-1]:.0f} %)."
     )
     return Drawing(name, caption, figure)
 
