@@ -70,6 +70,18 @@ def test_planted_faults_are_found_and_little_else(clean, seed):
     assert all(f.cost_fnir > 0 for f in audit.duplicates[:10]), "a twin takes the other's probes"
 
 
+def test_a_direction_that_all_subjects_share_does_not_hide_duplicates(clean):
+    labels, twice, wrong = planted(clean.X, clean.person, np.random.default_rng(0), 20, 10)
+    shift = 1.2 * np.eye(64)[0]
+    audit = audit_gallery(clean.X + shift, labels)
+    templates = {subject: (clean.X + shift)[labels == subject].sum(axis=0) for subject in set(labels.tolist())}
+    assert min(recall_and_precision(audit, twice, wrong)) >= 0.9
+    for fault in audit.duplicates:
+        one, two = (templates[name] / np.linalg.norm(templates[name]) for name in (fault.first, fault.second))
+        # Templates are pooled from unit samples, these sums are not: close is enough to tell raw cosines from centred ones.
+        assert fault.score == pytest.approx(one @ two, abs=0.05), "scores are those that the system sees"
+
+
 def test_a_person_enrolled_three_times_is_three_pairs(clean):
     labels = clean.person.copy()
     labels[:2], labels[2:4] = 1000, 1001

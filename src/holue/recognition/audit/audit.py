@@ -2,7 +2,8 @@
 
 The order matters, since faults hide each other. Mislabelled samples come first and are then left out of every template;
 duplicates next; the operating point is set by left-out samples that neither fault touches; look-alikes, hubs and costs are read
-there. Memory stays at a block of scores: no K × K matrix is made.
+there. Duplicates are judged without the direction that all subjects share. Memory stays at a block of scores: no K × K matrix
+is made.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from holue.errors import GalleryTooSmallError, InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.left_out import LeftOut
 from holue.gallery.subjects import as_subjects
-from holue.recognition.audit.comparison import Comparison, Mask, Rows, neighbours
+from holue.recognition.audit.comparison import Comparison, Mask, Rows, centred_samples, neighbours
 from holue.recognition.audit.confusion import Straying, pair_of
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
 from holue.recognition.audit.populations import OneStranger, SamePerson, fault_probabilities
@@ -114,7 +115,14 @@ def audit_gallery(
             "far their score exceeds those of strangers"
         )
     near, near_score = neighbours(left, threads)
-    pairs, pair_score, pair_probability = _duplicates(near, near_score, same)
+    directions = centred_samples(left)
+    if directions is None:
+        pairs, pair_probability = _duplicates(near, near_score, same)
+    else:
+        judged = LeftOut.of(directions, y, concentration, media=media, kept=~wrong)
+        same_judged = SamePerson.of(judged.own_score[judged.paired & ~wrong])
+        pairs, pair_probability = _duplicates(*neighbours(judged, threads), same_judged)
+    pair_score = np.einsum("ij,ij->i", *(left.gallery.directions[column] for column in pairs.T)).astype(np.float64)
     point = _point(after, wrong, pairs, target_fpir, threshold, notes)
     twins = {pair_of(a, b) for a, b in pairs.tolist()}
     straying = Straying.of(left, aside=twins, without=wrong, threads=threads)
@@ -154,8 +162,8 @@ def _mislabelled(comparison: Comparison, same: SamePerson) -> tuple[Mask, Float6
     return wrong, probability
 
 
-def _duplicates(near: Rows, score: Float64Array, same: SamePerson) -> tuple[Rows, Float64Array, Float64Array]:
-    """Pairs of gallery rows (m, 2) likely to be one person, with cosine and probability, the likeliest first."""
+def _duplicates(near: Rows, score: Float64Array, same: SamePerson) -> tuple[Rows, Float64Array]:
+    """Pairs of gallery rows (m, 2) likely to be one person, with that probability, the closest first."""
     flat = score.ravel()
     # A person enrolled three times has two partners: every neighbour is judged, by the strangers that the nearest ones are.
     probability = fault_probabilities(flat, np.zeros(len(flat)), score[:, 0], same, len(near) - 1)
@@ -164,7 +172,7 @@ def _duplicates(near: Rows, score: Float64Array, same: SamePerson) -> tuple[Rows
     likely = likely[np.argsort(-flat[likely], kind="stable")]
     _, first = np.unique(pairs[likely], axis=0, return_index=True)
     chosen = likely[np.sort(first)]
-    return pairs[chosen], flat[chosen], probability[chosen]
+    return pairs[chosen], probability[chosen]
 
 
 def _point(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.others import evidence_of_others
-from holue.gallery.embeddings import Float64Array
+from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.left_out import LeftOut
 from holue.recognition.leave_one_out import stranger_scores
 
@@ -17,6 +17,7 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 NEIGHBOURS = 5
+BEYOND_CHANCE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,19 @@ class Comparison:
             for part in (slice(first, first + 8192) for first in range(0, len(left), 8192))
         ]
         return np.concatenate(scores).astype(np.float64)
+
+
+def centred_samples(left: LeftOut) -> FloatArray | None:
+    """The samples' directions without the direction that all subjects share; None where they share none beyond chance.
+
+    Cosines of some models (of voices, often) are high between any two people because of such a direction, and then say little
+    about who is the same person. The mean of K templates that share nothing has a length of about 1/√K.
+    """
+    templates = left.gallery.directions.astype(np.float64)
+    common = templates.mean(axis=0)
+    if float(np.linalg.norm(common)) <= BEYOND_CHANCE / np.sqrt(len(templates)):
+        return None
+    return np.asarray(left.samples.directions - common, dtype=left.samples.directions.dtype)
 
 
 def neighbours(left: LeftOut, threads: int | None = None) -> tuple[Rows, Float64Array]:
