@@ -61,7 +61,7 @@ def train(
     embedding, for subjects the recogniser was not made for (animals). Example: `holue train scf faces.npz --out scf`
 
     `glyphs` trains the recogniser of the glyph world from nothing but matplotlib's fonts, with its three heads: a small
-    convolutional ArcFace network, in a few minutes on one core. Example: `holue train glyphs --out glyph-model`
+    convolutional ArcFace network, in under ten minutes on one core. Example: `holue train glyphs --out glyph-model`
     """
     if head is Head.GLYPHS:
         _train_glyphs(out, file, hidden, epochs=epochs, seed=seed, checkpoints=checkpoints, json=json)
