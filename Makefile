@@ -41,8 +41,8 @@ format: $(READY)  ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## Measure speed and memory
-	$(BIN)/holue bench
+bench: $(READY)  ## Measure speed and memory into speed.json, speed.md and speed.png (minutes)
+	$(BIN)/holue bench --out speed.json --page speed.md --chart .
 
 docs: $(READY)  ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -26,6 +26,11 @@ def machine() -> dict[str, object]:
     }
 
 
+def load() -> float | None:
+    """Processes that want to run, on average over the last minute: a quiet machine has next to none."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
 def _vectors() -> str | None:
     info = Path("/proc/cpuinfo")
     words = set(info.read_text("utf-8").split()) if info.exists() else set()

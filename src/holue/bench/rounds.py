@@ -31,18 +31,32 @@ class Timing:
 
 
 def time_in_turn(
-    calls: Mapping[str, Callable[[], object]], *, rounds: int, seconds_each: float, pause: float = PAUSE
+    calls: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int,
+    seconds_each: float,
+    pause: float = PAUSE,
+    first: Mapping[str, float] | None = None,
 ) -> dict[str, Timing]:
-    """Time every call ``rounds`` times in turn, after one unmeasured call; one that used up its seconds stops after three."""
-    for call in calls.values():
-        call()
+    """Time every call ``rounds`` times in turn, after one unmeasured call.
+
+    A call that used up its seconds stops after three rounds, and one that used them up in its unmeasured call after one. Whoever
+    made the unmeasured calls already tells how long they took in ``first``.
+    """
+    if first is None:
+        first = {name: _seconds(call) for name, call in calls.items()}
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds):
         for name, call in calls.items():
-            if turn >= 3 and sum(seconds[name]) > seconds_each:
+            least = 1 if first[name] > seconds_each else 3
+            if turn >= least and sum(seconds[name]) > seconds_each:
                 continue
             time.sleep(pause)
-            start = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(_seconds(call))
     return {name: Timing(np.array(taken)) for name, taken in seconds.items()}
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

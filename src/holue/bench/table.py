@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from holue.bench.targets import verdicts
+
 _HEAD = f"{'system':<14}{'median ms':>11}{'quartiles':>19}{'× sgemm':>9}{'× faiss':>9}{'peak MB':>9}{'calls':>7}"
 
 
@@ -12,7 +14,7 @@ def as_text(result: dict[str, Any]) -> str:
 
     >>> row = {"subjects": 10, "dim": 4, "probes": 1, "threads": 1, "system": "holue", "median_ms": 1.5, "q1_ms": 1.0,
     ...        "q3_ms": 2.0, "calls": 3, "ratio_to_sgemm": 1.07, "peak_mb": 0.2}
-    >>> print(as_text({"comparison": [row]}).splitlines()[-1])
+    >>> print(as_text({"comparison": [row]}).splitlines()[3])
     holue               1.50        1.00 – 2.00     1.07        –      0.2      3
     """
     lines = []
@@ -26,13 +28,35 @@ def as_text(result: dict[str, Any]) -> str:
     lines += _blocks("memory-mapped: ", mapped.get("rows", []))
     if "skipped" in mapped:
         lines.append(f"memory-mapped gallery not measured: {mapped['skipped']}")
-    if "latency" in result:
+    if result.get("latency"):
         x = result["latency"]
         lines += [
             "",
             f"identify, one probe, K = {x['subjects']}, d = {x['dim']}: p50 {x['p50_ms']:.2f} ms, p99 {x['p99_ms']:.2f} ms",
         ]
-    return "\n".join(lines)
+    lines += ["", *(_chore(row) for row in result.get("chores", []))]
+    for state, seconds in (result.get("start") or {}).items():
+        lines.append(
+            f"a new process, {state}: " + ", ".join(f"{step} {taken:.2f} s" for step, taken in seconds.items())
+        )
+    if "evaluation" in result:
+        x = result["evaluation"]
+        lines.append(f"{x['benchmark']}: {x['seconds']:.1f} s, {x['peak_rss_bytes'] / 1e9:.2f} GB")
+    lines += ["", *_judged(result)]
+    if not result.get("finished", True):
+        lines.append("interrupted: some sizes are missing")
+    return "\n".join(lines).rstrip()
+
+
+def _judged(result: dict[str, Any]) -> list[str]:
+    return [
+        f"{'met   ' if one.met else 'MISSED'}  {one.target}: {one.measured} ({one.where})" for one in verdicts(result)
+    ]
+
+
+def _chore(row: dict[str, Any]) -> str:
+    counts = ", ".join(f"{row[unit]} {unit}" for unit in ("samples", "probes", "resamples") if unit in row)
+    return f"{row['chore']}, {counts}: {row['seconds']:.2f} s, {_number(row['peak_mb'], 0)} MB"
 
 
 def _blocks(title: str, rows: list[dict[str, Any]]) -> list[str]:
