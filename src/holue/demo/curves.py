@@ -79,14 +79,14 @@ def draw_curves(curves: Curves) -> Drawing:
     lines = {SCORES[COMPARED[key]].name: (one.curve, _style(key)) for key, one in found.items()}
     lines |= {"random": (first.random, STYLES["random"]), "oracle": (first.oracle, STYLES["oracle"])}
     with look(name):
-        figure, ax = new_figure(5.6, 4.2)
+        figure, ax = new_figure(5, 4)
         for label, (curve, style) in lines.items():
             ax.plot(100 * curve.fractions, 100 * curve.values, label=label, **style)
         ax.set(xlim=(0, 100 * MAX_REJECTION), ylim=(0, None))
         ax.set_xlabel("% of the answers filtered, the least reliable first")
         ax.set_ylabel("% wrong among the answers kept")
         figure.legend(
-            loc="outside lower center", ncols=5, handlelength=2, columnspacing=1, fontsize=9, handletextpad=0.4
+            loc="outside lower center", ncols=5, handlelength=1.8, columnspacing=0.9, fontsize=9, handletextpad=0.4
         )
     start, end = 100 * first.curve.values[0], 100 * first.curve.values[-1]
     caption = (

@@ -21,7 +21,7 @@ def draw_passage(passage: Passage, position: Float64Array, number: int) -> Drawi
     with look(name):
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(5.6, 5), layout="constrained")
+        figure = Figure(figsize=(5, 4.8), layout="constrained")
         strip, doubts, posterior = figure.subplots(3, 1, sharex=True, height_ratios=(0.7, 2.2, 2.2))
         _strip(strip, passage, position)
         doubts.plot(position, passage.doubt, **HOLISTIC)
@@ -57,7 +57,7 @@ def draw_means(passages: Passages) -> Drawing:
         (passages.beyond, "--", "through nobody enrolled"),
     )
     with look(name):
-        figure, ax = new_figure(5.6, 4.2)
+        figure, ax = new_figure(5, 4.2)
         for some, style, what in kinds:
             if some:
                 doubt, sample = mean_doubts(some)
