@@ -20,15 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
-from holue.evidence.accumulator import Accumulator
 from holue.evidence.blas import single_threaded
 from holue.evidence.bounded_sums import BoundedSums
 from holue.evidence.bounds import settle
-from holue.evidence.compressed_kernel import compressed_kernel_for
-from holue.evidence.compressed_loops import exact_products
+from holue.evidence.compressed_kernel import CompressedKernel, compressed_kernel_for
+from holue.evidence.compressed_loops import exact_products, exact_top, in_gallery_order
 from holue.evidence.evidence import NO_SUBJECT, Evidence
-from holue.evidence.kernel import kernel_for
-from holue.evidence.link import cosine_link
 from holue.evidence.precision import Precision
 from holue.evidence.scan import _places, _sharpness, _threads, scan
 from holue.gallery.compressed import CompressedGallery, CompressedPart
@@ -41,6 +38,7 @@ LISTED = 64
 PROBES_AT_ONCE = 16
 """Probes whose listed rows are fetched together: 2 MB at d = 512."""
 
+_NO_SHARPNESS = np.empty(0)
 Span = tuple[CompressedPart, int, int, int]
 
 
@@ -98,7 +96,7 @@ def scan_compressed(
                 sums = read(0)
                 for other in others:
                     sums.add(other.result())
-    seen, certain = _settled(directions, probes, compressed, sums, kernel.beta, top_k)
+    seen, certain = _settled(directions, probes, compressed, sums, kernel, top_k)
     if tolerance is not None and seen.precision is not None:
         certain &= (seen.precision.log_mass_bound <= tolerance).all(axis=1)
     return seen if certain.all() else _with_exact(seen, ~certain, directions, compressed, threads)
@@ -119,15 +117,15 @@ def _settled(
     probes: Float64Array,
     compressed: CompressedGallery,
     sums: BoundedSums,
-    beta: Float64Array,
+    kernel: CompressedKernel,
     top_k: int,
 ) -> tuple[Evidence, npt.NDArray[np.bool_]]:
     """Evidence with the listed subjects scored exactly, and for which probes no other subject can be among the top."""
     n, listed = sums.keys.shape
     m, n_subjects, dim = len(sums.sharpness), len(compressed), compressed.dim
     error = compressed.error
-    length = np.sqrt(np.einsum("ij,ij->i", probes, probes))
-    largest = length * (compressed.largest_norm + error)
+    beta = kernel.beta
+    largest = kernel.lengths * (compressed.largest_norm + error)
     errors = compressed.errors_of(sums.subjects.ravel()).reshape(n, listed)
     top_scores, top_index, exact = _rescored(directions, probes, compressed, sums.subjects, top_k)
     log_mass, mean_score, mass_bound, mean_bound = (np.empty((n, m)) for _ in range(4))
@@ -141,7 +139,7 @@ def _settled(
         n_subjects,
         error,
         beta,
-        length * compressed.residual_norm,
+        kernel.lengths * compressed.residual_norm,
         largest,
         dim,
         log_mass,
@@ -170,21 +168,24 @@ def _rescored(
     n, size = listed.shape
     dtype = np.result_type(directions.dtype, compressed.parts[0].exact.dtype, np.float32)
     asked = np.ascontiguousarray(directions, dtype=dtype)
-    best = Accumulator.start(n, np.empty(0), top_k)
+    top_scores, top_index = np.full((n, top_k), -np.inf), np.full((n, top_k), NO_SUBJECT, dtype=np.int64)
     exact = np.empty((n, size))
     # In the gallery's order, so that equal scores go to the earlier subject.
-    order = np.argsort(listed, axis=1)
-    subjects = np.take_along_axis(listed, order, axis=1)
+    subjects, places = np.empty_like(listed), np.empty_like(listed)
+    in_gallery_order(listed, subjects, places)
     for first in range(0, n, PROBES_AT_ONCE):
         block = slice(first, first + PROBES_AT_ONCE)
         rows = compressed.exact_rows(subjects[block].ravel()).astype(dtype, copy=False)
         rows = rows.reshape(-1, size, compressed.dim)
-        exact_products(rows, probes[block], order[block], exact[block])
-        for i, own in enumerate(rows, start=first) if top_k else ():
-            kernel = kernel_for(asked[i : i + 1], cosine_link)
-            kernel.add(best.rows(slice(i, i + 1)), own, 0, kernel.room())
-    found = np.take_along_axis(subjects, np.maximum(best.top_index, 0), axis=1)
-    return best.top_scores, np.where(best.top_index == NO_SUBJECT, NO_SUBJECT, found), exact
+        exact_products(rows, probes[block], places[block], exact[block])
+        if top_k and dtype == np.float32:
+            exact_top(rows, asked[block], subjects[block], top_scores[block], top_index[block])
+        elif top_k:
+            for i, own in enumerate(rows, start=first):
+                alone = scan(asked[i : i + 1], own, _NO_SHARPNESS, top_k=top_k, threads=1)
+                found = alone.top_index[0]
+                top_scores[i], top_index[i] = alone.top_scores[0], np.where(found < 0, NO_SUBJECT, subjects[i, found])
+    return top_scores, top_index, exact
 
 
 def _with_exact(

@@ -14,7 +14,7 @@ for products whose every term goes through at most n roundings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from holue.evidence.compressed_loops import (
     RUNNING,
     UNPACKED,
     absorb_scores,
+    code_probes,
+    measure_probes,
     reads_halves,
     sweep_codes,
     sweep_unpacked,
@@ -32,10 +34,9 @@ from holue.evidence.compressed_loops import (
 from holue.evidence.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
 from holue.evidence.loops import CHUNK
 from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, CompressedPart
-from holue.gallery.embeddings import Float64Array, FloatArray
+from holue.gallery.embeddings import Float64Array
 
 Float32Array = npt.NDArray[np.float32]
-_Number = TypeVar("_Number", np.float32, np.int16)
 
 FEWEST_PROBES = {"float16": 6, "int8": 16}
 """Up to so many probes multiplying the codes themselves, anew for each, costs less than unpacking them once; measured."""
@@ -50,6 +51,11 @@ class CompressedKernel(Protocol):
     @property
     def beta(self) -> Float64Array:
         """What a score (n,) may be off beside the row's own error."""
+        ...
+
+    @property
+    def lengths(self) -> Float64Array:
+        """``‖z‖`` (n,), which is 1 but for rounding."""
         ...
 
     @property
@@ -70,24 +76,38 @@ class CompressedKernel(Protocol):
 
 def compressed_kernel_for(probes: Float64Array, gallery: CompressedGallery) -> CompressedKernel:
     """The fastest kernel for these probes."""
-    if len(probes) <= FEWEST_PROBES[gallery.form] and (gallery.form == "int8" or reads_halves()):
-        return CodeKernel.of(probes, gallery)
-    single = _padded(probes.astype(np.float32), gallery)
+    n, width = len(probes), gallery.parts[0].codes.shape[1]
+    if n <= FEWEST_PROBES[gallery.form] and gallery.form == "int8":
+        codes, steps = np.zeros((n, width), dtype=np.int16), np.empty(n, dtype=np.float32)
+        # The sum of all products has to fit 32 bits; every code may be rounded up by a half.
+        code_probes(probes, LARGEST_PROBE_CODE, _LONGEST_SUM / LARGEST_CODE - gallery.dim, codes, steps)
+        return CodeKernel(codes, steps, *_margins(probes, codes, steps, gallery, roundings=4))
+    single, ones = np.zeros((n, width), dtype=np.float32), np.ones(n, dtype=np.float32)
+    single[:, : gallery.dim] = probes
+    if n <= FEWEST_PROBES[gallery.form] and reads_halves():
+        # Four running sums, their pairs, and three halvings of eight lanes.
+        return CodeKernel(single, ones, *_margins(probes, single, ones, gallery, roundings=width // (8 * RUNNING) + 10))
     # Unpacking rounds once, multiplying once, and a sum of d terms in any order at most d times.
-    beta = beta_of(probes, single[:, : gallery.dim], gallery, roundings=gallery.dim + 3)
-    if len(probes) <= FEW_PROBES and (gallery.form == "int8" or reads_halves()):
-        return UnpackingKernel(single, beta)
-    return UnpackedProductKernel(single, beta)
+    margins = _margins(probes, single, ones, gallery, roundings=gallery.dim + 3)
+    if n <= FEW_PROBES and (gallery.form == "int8" or reads_halves()):
+        return UnpackingKernel(single, *margins)
+    return UnpackedProductKernel(single, *margins)
 
 
-def beta_of(probes: Float64Array, held: FloatArray, gallery: CompressedGallery, *, roundings: int) -> Float64Array:
-    """``β`` (n,) of probes held as ``held``."""
-    kept = held.astype(np.float64)
-    off, length, own = (np.sqrt(np.einsum("ij,ij->i", x, x)) for x in (probes - kept, kept, probes))
+def _margins(
+    probes: Float64Array,
+    held: npt.NDArray[np.generic],
+    steps: Float32Array,
+    gallery: CompressedGallery,
+    *,
+    roundings: int,
+) -> tuple[Float64Array, Float64Array]:
+    """``β`` and ``‖z‖`` (n,) of probes held as ``steps · held``."""
+    lengths, off = np.empty(len(probes)), np.empty(len(probes))
+    measure_probes(probes, held, steps, lengths, off)
     gamma = roundings * _UNIT / (1 - roundings * _UNIT)
-    error = gallery.error
-    beta: Float64Array = (off + gamma * length) * gallery.largest_norm + np.maximum(own - 1, 0.0) * error
-    return beta + 4 * _UNIT * (1 + error)
+    beta = (off + gamma * (lengths + off)) * gallery.largest_norm + 4 * _UNIT * (1 + gallery.error)
+    return beta + np.maximum(lengths - 1, 0.0) * gallery.error, lengths
 
 
 @dataclass(frozen=True)
@@ -95,28 +115,10 @@ class CodeKernel:
     """Products of the codes themselves, and sums, in one loop over the rows."""
 
     probes: Float32Array | npt.NDArray[np.int16]
-    steps: Float32Array
+    steps: Float32Array  # (n,) what a code of the probe is worth
     beta: Float64Array
+    lengths: Float64Array
     uses_blas: bool = False
-
-    @classmethod
-    def of(cls, probes: Float64Array, gallery: CompressedGallery) -> CodeKernel:
-        """Probes as float32 for float16 codes, or as int16 with a step each for int8 codes."""
-        if gallery.form == "float16":
-            single = probes.astype(np.float32)
-            width = gallery.parts[0].codes.shape[1]
-            # Four running sums, their pairs, and three halvings of eight lanes.
-            beta = beta_of(probes, single, gallery, roundings=width // (8 * RUNNING) + 10)
-            return cls(_padded(single, gallery), np.ones(len(probes), dtype=np.float32), beta)
-        magnitude = np.abs(probes)
-        # As fine as 16 bits allow, and as the sum of all products in 32 bits allows.
-        room = _LONGEST_SUM / LARGEST_CODE - gallery.dim
-        step = np.maximum(magnitude.max(axis=1) / LARGEST_PROBE_CODE, magnitude.sum(axis=1) / room)
-        step = (step * (1 + 1e-6)).astype(np.float32)
-        step[step == 0] = 1
-        codes = np.rint(probes / step.astype(np.float64)[:, None])
-        beta = beta_of(probes, codes * step.astype(np.float64)[:, None], gallery, roundings=4)
-        return cls(_padded(codes.astype(np.int16), gallery), step, beta)
 
     def room(self) -> tuple[Float32Array, ...]:
         """For the scores of one chunk."""
@@ -136,6 +138,7 @@ class UnpackingKernel:
 
     probes: Float32Array
     beta: Float64Array
+    lengths: Float64Array
     uses_blas: bool = False
 
     def room(self) -> tuple[Float32Array, ...]:
@@ -158,6 +161,7 @@ class UnpackedProductKernel:
 
     probes: Float32Array
     beta: Float64Array
+    lengths: Float64Array
     uses_blas: bool = True
 
     def room(self) -> tuple[Float32Array, ...]:
@@ -182,13 +186,3 @@ class UnpackedProductKernel:
                 np.matmul(probes, rows.T, out=scores)
                 own = sums.rows(slice(at, at + PROBE_BLOCK))
                 absorb_scores(scores, width, part.errors, begin, start + begin, *own.arrays)
-
-
-def _padded(probes: npt.NDArray[_Number], gallery: CompressedGallery) -> npt.NDArray[_Number]:
-    """Probes as wide as the codes."""
-    width = gallery.parts[0].codes.shape[1]
-    if width == gallery.dim:
-        return np.ascontiguousarray(probes)
-    wide = np.zeros((len(probes), width), dtype=probes.dtype)
-    wide[:, : gallery.dim] = probes
-    return wide

@@ -34,6 +34,7 @@ from holue.evidence.loops import (
     _power_of_two,
     _starts,
     multiply,
+    sweep,
 )
 
 SUMS = 7
@@ -295,6 +296,34 @@ def combine(keys, subjects, sharpness, peak, sums, other_keys, other_subjects, o
         sums[i] += other_sums[i]
 
 
+@njit(cache=True, nogil=True)
+def code_probes(probes, largest_code, longest_sum, codes, steps):
+    """Probes as int16 with a step each: as fine as the largest code allows, and as the sum of all magnitudes of codes does."""
+    for i in range(probes.shape[0]):
+        highest, total = 0.0, 0.0
+        for t in range(probes.shape[1]):
+            highest = max(highest, abs(probes[i, t]))
+            total += abs(probes[i, t])
+        # Rounded up, so that rounding to float32 cannot make it too fine.
+        steps[i] = np.float32(max(highest / largest_code, total / longest_sum) * (1 + 1e-6))
+        if steps[i] == 0:
+            steps[i] = 1
+        for t in range(probes.shape[1]):
+            codes[i, t] = np.int16(np.rint(probes[i, t] / np.float64(steps[i])))
+
+
+@njit(cache=True, nogil=True)
+def measure_probes(probes, held, steps, lengths, off):
+    """``‖z‖`` of every probe, and ``‖z − ẑ‖`` of what is held of it, in float64."""
+    for i in range(probes.shape[0]):
+        own, missed = 0.0, 0.0
+        for t in range(probes.shape[1]):
+            difference = probes[i, t] - np.float64(steps[i]) * np.float64(held[i, t])
+            own += probes[i, t] * probes[i, t]
+            missed += difference * difference
+        lengths[i], off[i] = np.sqrt(own), np.sqrt(missed)
+
+
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def exact_products(rows, probes, places, products):
     """Products of every probe's own exact ``rows`` (n, R, d) in float64, each written to its place."""
@@ -304,3 +333,26 @@ def exact_products(rows, probes, places, products):
             for t in range(rows.shape[2]):
                 total += np.float64(rows[i, j, t]) * probes[i, t]
             products[i, places[i, j]] = total
+
+
+@njit(cache=True, nogil=True)
+def exact_top(rows, probes, subjects, top_scores, top_index):
+    """The top among every probe's own float32 ``rows`` (n, R, d) of ``subjects``, as a scan of each probe alone finds it."""
+    scores = np.empty((1, CHUNK), dtype=np.float32)
+    none, no_slope, no_sums = np.empty(0), np.empty(0, dtype=np.float32), np.empty((1, 0))
+    for i in range(rows.shape[0]):
+        peak = np.full(1, -np.inf)
+        one = slice(i, i + 1)
+        sweep(probes[one], rows[i], 0, scores, top_scores[one], top_index[one], none, no_slope, peak, no_sums, no_sums)
+        for place in range(top_index.shape[1]):
+            if top_index[i, place] >= 0:
+                top_index[i, place] = subjects[i, top_index[i, place]]
+
+
+@njit(cache=True, nogil=True)
+def in_gallery_order(listed, subjects, places):
+    """Write every probe's listed subjects in ascending order, and the places they had."""
+    for i in range(listed.shape[0]):
+        places[i] = np.argsort(listed[i])
+        for j in range(listed.shape[1]):
+            subjects[i, j] = listed[i, places[i, j]]
