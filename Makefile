@@ -23,7 +23,7 @@ $(READY): $(BIN)/python pyproject.toml requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(DEMO_READY)  ## Fit, calibrate and identify in a simulated world
+demo: $(DEMO_READY)  ## Recognise characters, and see in pictures which answers to trust
 	$(BIN)/holue demo
 
 test: $(READY)  ## Lint, types, layers, doctests, examples and tests
