@@ -117,7 +117,7 @@ def curves_figure(document: Document, variant: Document, point: Document) -> Dra
             if metric != "f1":
                 ax.set_ylim(bottom=0)
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(7, len(labels)), handlelength=2.6)
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), handlelength=2.6)
         figure.suptitle(f"{document['title']}, FPIR {point['target_fpir']:g}", x=0.01, ha="left", fontsize=11)
     return Drawing(name, f"Rejection curves, mean of {document['seeds']} seeds.", figure)
 
