@@ -95,7 +95,7 @@ def test_the_document_is_strict_json_and_comes_back_from_its_report(document: di
 def test_a_folder_of_something_else_is_not_written_over(document: dict, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "dear.txt").write_text("hello")
-    with pytest.raises(InvalidFileError, match="no such file"):
+    with pytest.raises(InvalidFileError, match="exists and is no experiment"):
         write_experiment(document, tmp_path / "letters")
     assert (tmp_path / "letters" / "dear.txt").exists()
     (tmp_path / "other.json").write_text("{}")

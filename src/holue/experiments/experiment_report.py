@@ -9,8 +9,6 @@ OUT/report.md       all tables on one page
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,11 +18,11 @@ import numpy as np
 from holue.errors import InvalidFileError
 from holue.evaluation.drawing import Drawing, look, new_figure
 from holue.evaluation.figures import OTHER, STYLES, TITLES
+from holue.evaluation.result_folder import RESULTS_FILE, check_result_folder, written_whole
 from holue.evaluation.results import CURVE_METRICS
 from holue.experiments.experiment import FORMAT, MAIN, VERSION
 from holue.experiments.summary_tables import variant_tables
 
-RESULTS_FILE = "results.json"
 Document = Mapping[str, Any]
 
 
@@ -32,27 +30,14 @@ def write_experiment(document: Document, folder: str | Path) -> Path:
     """Write the folder, all or nothing; an earlier run there is replaced, anything else is refused."""
     folder = Path(folder)
     check_destination(folder)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
+    with written_whole(folder) as partial:
         _fill(document, partial)
-        if folder.exists():
-            shutil.rmtree(folder)
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 
 def check_destination(folder: str | Path) -> None:
     """Refuse to write over anything but an earlier run or an empty folder; ask before the work."""
-    folder = Path(folder)
-    if not folder.resolve().parent.is_dir():
-        raise InvalidFileError(f"{folder.resolve().parent}: no such folder to write the report {folder.name} in")
-    if folder.is_file():
-        raise InvalidFileError(f"{folder}: is a file; choose another folder for the report")
-    if folder.is_dir() and any(folder.iterdir()):
-        read_experiment(folder)
+    check_result_folder(Path(folder), format=FORMAT, what="experiment")
 
 
 def read_experiment(path: str | Path) -> dict[str, Any]:

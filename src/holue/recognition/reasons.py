@@ -27,6 +27,9 @@ from holue.recognition.reading import Reading
 WORTH_NAMING = 0.02
 """Shares below this are not worth a sentence."""
 
+VISIBLE = 0.005
+"""Probabilities below this print as 0.00, and cosines say more."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
@@ -83,10 +86,14 @@ def _sentence(reading: Reading, typical: Float64Array, shares: Float64Array, i: 
         return f"just {side} the threshold: {reading.best_score[i]:.3f} against {reading.point.threshold:.3f}"
     if CAUSES[cause] == "look-alike":
         first, second = (reading.gallery.subjects[row] for row in reading.evidence.top_index[i, :2])
-        p = np.exp(reading.posterior.log_p_top[i, :2])
+        value, what = np.exp(reading.posterior.log_p_top[i, :2]), ""
+        if value[1 if reading.accepted[i] else 0] < VISIBLE:
+            value, what = reading.evidence.top_scores[i, :2], "cosine "  # at a high κ probabilities are 1 and 0
         if reading.accepted[i]:
-            return f"between {first} and {second}: {p[0]:.2f} and {p[1]:.2f}"
-        return f"{first} stands out although below the threshold: {p[0]:.2f} against {p[1]:.2f} for {second}"
+            return f"between {first} and {second}: {what}{value[0]:.2f} and {value[1]:.2f}"
+        return (
+            f"{first} stands out although below the threshold: {what}{value[0]:.2f} against {value[1]:.2f} for {second}"
+        )
     kappa_x = reading.probe_concentrations[i]
     if reading.accepted[i]:
         first, usual = reading.gallery.subjects[reading.evidence.top_index[i, 0]], np.exp(-typical[1, cause])
