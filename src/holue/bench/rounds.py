@@ -12,6 +12,9 @@ import numpy.typing as npt
 PAUSE = 0.06
 """Seconds before each call: the threads of a matrix library keep a processor busy for about half of that after their work."""
 
+SLOW = 3
+"""A call that takes so many times the seconds it may take in all is made once."""
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -40,20 +43,21 @@ def time_in_turn(
 ) -> dict[str, Timing]:
     """Time every call ``rounds`` times in turn, after one unmeasured call.
 
-    A call that used up its seconds stops after three rounds, and one that used them up in its unmeasured call after one. Whoever
-    made the unmeasured calls already tells how long they took in ``first``.
+    A call that used up its seconds stops after three rounds. One that takes several times its seconds every time is not called
+    again: warming up makes no difference to it, and its first call is what counts. Whoever made the first calls already tells how
+    long they took in ``first``.
     """
     if first is None:
         first = {name: _seconds(call) for name, call in calls.items()}
     seconds: dict[str, list[float]] = {name: [] for name in calls}
+    slow = [name for name in calls if first[name] > SLOW * seconds_each]
     for turn in range(rounds):
         for name, call in calls.items():
-            least = 1 if first[name] > seconds_each else 3
-            if turn >= least and sum(seconds[name]) > seconds_each:
+            if name in slow or (turn >= 3 and sum(seconds[name]) > seconds_each):
                 continue
             time.sleep(pause)
             seconds[name].append(_seconds(call))
-    return {name: Timing(np.array(taken)) for name, taken in seconds.items()}
+    return {name: Timing(np.array([first[name]] if name in slow else taken)) for name, taken in seconds.items()}
 
 
 def _seconds(call: Callable[[], object]) -> float:

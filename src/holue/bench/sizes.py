@@ -27,7 +27,7 @@ class Sizes:
 
 
 FULL = Sizes()
-"""Every size: about seven minutes on two idle processors, 3 GB of memory and 5 GB of disk."""
+"""Every size: some six to eight minutes on two idle processors, 5 GB of memory and 5 GB of disk."""
 QUICK = Sizes(
     n_subjects=20_000,
     dims=(128,),
