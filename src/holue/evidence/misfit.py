@@ -1,0 +1,66 @@
+"""Misfit: how far the expected mass of unread lists was from the true one, for rows of the gallery that were left out in turn.
+
+Rows of the gallery, as they are and blurred, stand in for probes. At a small sharpness the logarithm of true over
+expected mass gives a bias, which is corrected for, and a spread, which is the standard error of the correction. At a
+large one, where the mass is that of the few highest scores, it is divided by the sharpness: that is by how much the
+highest unread score was misjudged, which hardly depends on the sharpness any more, and its quantiles are kept. Between
+the learned sharpnesses all is interpolated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from holue.gallery.embeddings import Float64Array
+
+QUANTILE, NORMAL_QUANTILE = 0.99, 2.576
+"""A spread is the 99 % quantile of the deviations over that of a normal one: outliers count."""
+ENDS = (0.5, 0.003, 0.997)
+"""Quantiles of the misjudged score: for the estimate, and at three standard errors below and above."""
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit:
+    """What was learned at g ascending small sharpnesses and at e large ones."""
+
+    sharpness: Float64Array  # (g,)
+    table: Float64Array  # (4, g): bias and spread of the log-mass, bias and spread of the mean score
+    large_sharpness: Float64Array  # (e,)
+    shifts: Float64Array  # (3, e): quantiles ENDS of the misjudged score
+
+    @classmethod
+    def unknown(cls) -> Self:
+        """Before anything was learned: the expectation counts for nothing beside a sample."""
+        nothing = np.array([[0.0], [1e3], [0.0], [1e3]])
+        return cls(np.array([1.0]), nothing, np.array([1.0]), np.array([[0.0], [-1.0], [1.0]]))
+
+    @classmethod
+    def learn(
+        cls,
+        sharpness: Float64Array,
+        log_ratio: Float64Array,
+        mean_difference: Float64Array,
+        large_sharpness: Float64Array,
+        large_log_ratio: Float64Array,
+    ) -> Self:
+        """From the true values against the expected ones of n left-out rows, (n, g) and (n, e)."""
+        rows = []
+        for off in (log_ratio, mean_difference):
+            bias = np.median(off, axis=0)
+            rows += [bias, np.quantile(np.abs(off - bias), QUANTILE, axis=0) / NORMAL_QUANTILE]
+        shifts = np.quantile(large_log_ratio / large_sharpness, ENDS, axis=0)
+        return cls(sharpness, np.array(rows), large_sharpness, shifts)
+
+    def at(self, sharpness: float) -> tuple[float, float, float, float]:
+        """Bias and spread of the log-mass, bias and spread of the mean score; at sharpness 0 nothing is off."""
+        grid = np.concatenate([[0.0], self.sharpness])
+        bias, spread, mean_bias, mean_spread = (float(np.interp(sharpness, grid, [0.0, *row])) for row in self.table)
+        return bias, spread, mean_bias, mean_spread
+
+    def shift(self, sharpness: Float64Array) -> Float64Array:
+        """By how much the highest unread score is misjudged (m, 3), at the quantiles ``ENDS``."""
+        places = np.log(self.large_sharpness)
+        return np.stack([np.interp(np.log(sharpness), places, row) for row in self.shifts], axis=1)

@@ -1,0 +1,231 @@
+"""Approximate evidence against the exact scan of the same gallery."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidInputError, InvalidParameterError
+from holue.evidence.approximate import ApproximateIndex
+from holue.evidence.evidence import merge
+from holue.evidence.link import power_link
+from holue.evidence.misfit import Misfit
+from holue.evidence.sample import Sample
+from holue.evidence.scan import scan
+from holue.gallery.gallery import Gallery
+
+K, DIM = 20_000, 64
+SHARPNESS = np.array([150.0, 7.5])  # κ and κ/T
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+
+
+def families(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Families of about 40 look-alikes, always the same ones."""
+    centres = unit(np.random.default_rng(7).standard_normal((500, DIM)))
+    return unit(centres[rng.integers(500, size=n)] + 0.9 * unit(rng.standard_normal((n, DIM))))
+
+
+@pytest.fixture(scope="module")
+def gallery() -> np.ndarray:
+    return families(np.random.default_rng(0), K)
+
+
+@pytest.fixture(scope="module")
+def index(gallery: np.ndarray) -> ApproximateIndex:
+    return ApproximateIndex.build(gallery, n_lists=256, n_probe=24, n_sample=2048, seed=1)
+
+
+@pytest.fixture(scope="module")
+def probes(gallery: np.ndarray) -> np.ndarray:
+    """300 mated ones at a cosine of about 0.9, 300 strangers of the same families."""
+    rng = np.random.default_rng(2)
+    mated = unit(gallery[rng.choice(K, 300, replace=False)] + 0.5 * unit(rng.standard_normal((300, DIM))))
+    return np.concatenate([mated, families(rng, 300)])
+
+
+def test_with_every_list_read_it_is_the_exact_scan(index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray):
+    exact, everything = scan(probes, gallery, SHARPNESS), index.scan(probes, SHARPNESS, n_probe=len(index.lists))
+    np.testing.assert_array_equal(everything.top_index, exact.top_index)
+    # Two float32 kernels: a cosine differs by some 1e-7, a log-mass by the sharpness times that.
+    np.testing.assert_allclose(everything.top_scores, exact.top_scores, atol=4e-7)
+    np.testing.assert_allclose(everything.log_mass, exact.log_mass, atol=1e-4)
+    np.testing.assert_allclose(everything.mean_score, exact.mean_score, atol=1e-5)
+    assert everything.precision is not None
+    assert not everything.precision.log_mass_error.any()
+
+
+def test_the_true_value_is_within_three_standard_errors(
+    index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray
+):
+    exact, estimate = scan(probes, gallery, SHARPNESS), index.scan(probes, SHARPNESS)
+    assert estimate.precision is not None
+    rounding = 1e-6 * SHARPNESS + 1e-5
+    covered = np.abs(estimate.log_mass - exact.log_mass) <= 3 * estimate.precision.log_mass_error + rounding
+    mean_covered = np.abs(estimate.mean_score - exact.mean_score) <= 3 * estimate.precision.mean_score_error + 1e-5
+    # 99 % promised; of 600 probes, 13 misses are 2.9 binomial deviations above the 6 of a coverage of exactly that.
+    assert (~covered).sum(axis=0).max() <= 13
+    assert (~mean_covered).sum(axis=0).max() <= 13
+
+
+def test_the_log_mass_at_a_small_sharpness_is_within_hundredths(
+    index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray
+):
+    exact, estimate = scan(probes, gallery, SHARPNESS), index.scan(probes, SHARPNESS)
+    off = np.abs(estimate.log_mass - exact.log_mass)[:, 1]
+    # A list holds 80 rows here: that their scores are not quite normal shows more than in a large gallery.
+    assert np.median(off) < 0.005
+    assert off.max() < 0.05
+
+
+def test_mated_probes_find_their_subject_and_its_exact_score(
+    index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray
+):
+    exact, estimate = scan(probes, gallery, SHARPNESS), index.scan(probes, SHARPNESS)
+    found = estimate.top_index[:300, 0] == exact.top_index[:300, 0]
+    assert found.mean() >= 0.99
+    np.testing.assert_allclose(estimate.top_scores[:300][found, 0], exact.top_scores[:300][found, 0], atol=4e-7)
+    # A mate that was found leaves nothing to be uncertain about at κ.
+    assert estimate.precision is not None
+    assert np.median(estimate.precision.log_mass_error[:300, 0]) < 1e-6
+
+
+def far_log_mass(index: ApproximateIndex, unread: object, a: float) -> np.ndarray:
+    """The slow obvious way: every score of the lists that were not read."""
+    near = np.repeat(unread.near, index.lists.sizes, axis=1)  # type: ignore[attr-defined]
+    scores = unread.probes.astype(np.float64) @ index.lists.vectors.T.astype(np.float64)  # type: ignore[attr-defined]
+    return logsumexp(np.where(near, -np.inf, a * scores), axis=1)
+
+
+def test_the_sample_is_unbiased_over_the_draw_and_knows_its_error(index: ApproximateIndex, probes: np.ndarray):
+    draws, a = 200, 7.5
+    unread = index._route(probes[280:320], index.n_probe)
+    truth = np.exp(far_log_mass(index, unread, a))
+    ratios, errors = [], []
+    for seed in range(draws):
+        drawn = replace(unread, sample=Sample.draw(index.lists, 1024, np.random.default_rng(seed)))
+        measured = drawn.measure(a)
+        ratios.append(measured.sampled * np.exp(measured.log_unit) / truth)
+        errors.append(measured.error * np.exp(measured.log_unit) / truth)
+    bias, deviation = np.mean(ratios, axis=0) - 1, np.std(ratios, axis=0)
+    # 40 means of 200 draws each: 4.5 deviations happen once in 7000 runs.
+    assert (np.abs(bias) < 4.5 * deviation / np.sqrt(draws)).all()
+    # The error is that of the draw or, where normal scores would make it more, that: never much less.
+    assert (np.sqrt(np.mean(np.square(errors), axis=0)) > 0.9 * deviation).all()
+    assert (np.sqrt(np.mean(np.square(errors), axis=0)) < 1.5 * deviation).all()
+
+
+def test_without_a_misfit_the_sample_alone_counts(index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray):
+    exact = scan(probes, gallery, 7.5)
+    alone = replace(index, misfit=Misfit.unknown()).scan(probes, 7.5)
+    assert alone.precision is not None
+    error = alone.precision.log_mass_error
+    assert (error > index.scan(probes, 7.5).precision.log_mass_error).mean() > 0.9  # type: ignore[union-attr]
+    assert (np.abs(alone.log_mass - exact.log_mass) <= 3 * error + 1e-5).mean() >= 0.98
+
+
+def test_at_sharpness_zero_the_mass_is_the_number_of_subjects(index: ApproximateIndex, probes: np.ndarray):
+    evidence = index.scan(probes[:5], 0.0)
+    np.testing.assert_allclose(evidence.log_mass, np.log(K), rtol=1e-6)  # sums of float32 counts
+
+
+def test_the_same_seed_gives_the_same_evidence_and_another_another(gallery: np.ndarray, probes: np.ndarray):
+    first, again, other = (
+        ApproximateIndex.build(gallery, n_lists=128, n_probe=8, n_sample=512, seed=seed).scan(probes[:20], SHARPNESS)
+        for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(first.log_mass, again.log_mass)
+    assert not np.array_equal(first.log_mass, other.log_mass)
+
+
+def test_threads_and_batches_do_not_matter(index: ApproximateIndex, probes: np.ndarray):
+    one = index.scan(probes[:50], SHARPNESS, threads=1)
+    several = index.scan(probes[:50], SHARPNESS, threads=3)
+    np.testing.assert_array_equal(one.top_index, several.top_index)
+    # Blocks of another size may be multiplied in another order: rounding of float32.
+    np.testing.assert_allclose(one.log_mass, several.log_mass, atol=1e-4)
+    single = index.scan(probes[7:8], SHARPNESS)
+    np.testing.assert_allclose(single.log_mass[0], one.log_mass[7], atol=1e-4)
+    assert len(index.scan(probes[:0], SHARPNESS)) == 0
+
+
+def test_it_merges_with_exact_evidence_of_another_part(
+    index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray
+):
+    other = families(np.random.default_rng(9), 3000)
+    whole = scan(probes, np.concatenate([gallery, other]), SHARPNESS)
+    merged = merge(index.scan(probes, SHARPNESS), scan(probes, other, SHARPNESS).shifted(K))
+    assert merged.n_subjects == K + 3000
+    assert merged.precision is not None
+    off = np.abs(merged.log_mass - whole.log_mass)
+    assert (off <= 3 * merged.precision.log_mass_error + 1e-6 * SHARPNESS + 1e-5).mean() >= 0.985
+
+
+def test_later_rows_are_read_exactly(index: ApproximateIndex, gallery: np.ndarray):
+    before = Gallery(np.arange(K), (gallery,))
+    new = families(np.random.default_rng(11), 10)
+    after = before.enroll(new, np.arange(K, K + 10))
+    followed = index.follow(after)
+    evidence = followed.scan(new, SHARPNESS)
+    assert evidence.n_subjects == len(followed) == K + 10
+    np.testing.assert_array_equal(evidence.top_index[:, 0], np.arange(K, K + 10))
+    assert "10 later rows" in repr(followed)
+    assert index.follow(before).later is None
+
+
+def test_a_removed_subject_asks_for_a_new_build(index: ApproximateIndex, gallery: np.ndarray):
+    with pytest.raises(InvalidInputError, match="build the index again"):
+        index.follow(Gallery(np.arange(K), (gallery,)).remove([5]))
+
+
+def test_equal_rows_are_ordered_by_the_gallery(gallery: np.ndarray):
+    twice = np.concatenate([gallery[:10_000], gallery[:10_000]])
+    index = ApproximateIndex.build(twice, n_lists=64, n_probe=8, n_sample=256, seed=0)
+    top = index.scan(gallery[100:120], SHARPNESS, top_k=2).top_index
+    np.testing.assert_array_equal(top, np.stack([np.arange(100, 120), np.arange(10_100, 10_120)], axis=1))
+
+
+def test_a_lower_mated_cosine_reads_more_lists(gallery: np.ndarray):
+    near, far = (
+        ApproximateIndex.build(gallery, n_lists=128, n_sample=256, mated_cosine=cosine, seed=0).n_probe
+        for cosine in (0.9, 0.5)
+    )
+    assert near < far
+    rows = np.arange(200)
+    index = ApproximateIndex.build(gallery, n_lists=128, n_sample=256, n_probe=8, seed=0)
+    assert index.lists_needed(gallery[rows], rows, recall=0.5) <= 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_lists": 0}, "n_lists"),
+        ({"n_lists": K + 1}, "n_lists"),
+        ({"n_sample": 1.5}, "n_sample"),
+        ({"n_probe": True}, "n_probe"),
+        ({"mated_cosine": 1.0}, "mated_cosine"),
+        ({"recall": 0.0}, "recall"),
+    ],
+)
+def test_a_setting_outside_its_range_is_named(gallery: np.ndarray, settings: dict, message: str):
+    with pytest.raises(InvalidParameterError, match=message):
+        ApproximateIndex.build(gallery, **({"n_lists": 16, "n_sample": 64} | settings))
+
+
+def test_a_small_gallery_is_sent_to_the_exact_scan(gallery: np.ndarray):
+    with pytest.raises(GalleryTooSmallError, match="scan\\(\\)"):
+        ApproximateIndex.build(gallery[:9999])
+
+
+def test_what_it_cannot_do_is_refused(index: ApproximateIndex, probes: np.ndarray):
+    with pytest.raises(InvalidParameterError, match="cosine link"):
+        index.scan(probes, SHARPNESS, link=power_link)
+    with pytest.raises(InvalidEmbeddingsError, match="features"):
+        index.scan(probes[:, :10], SHARPNESS)
+    with pytest.raises(InvalidParameterError, match="n_probe"):
+        index.scan(probes, SHARPNESS, n_probe=2)
+    with pytest.raises(InvalidParameterError, match="top_k"):
+        index.scan(probes, SHARPNESS, top_k=-1)
