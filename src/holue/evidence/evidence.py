@@ -56,6 +56,18 @@ class Evidence:
     def __len__(self) -> int:
         return len(self.top_index)
 
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Evidence:
+        """The evidence about some of the probes."""
+        return Evidence(
+            self.top_scores[rows],
+            self.top_index[rows],
+            self.log_mass[rows],
+            self.mean_score[rows],
+            self.n_subjects,
+            self.sharpness,
+            None if self.precision is None else self.precision.take(rows),
+        )
+
     def shifted(self, rows: int) -> Evidence:
         """The same evidence, of a part that begins ``rows`` later in the gallery."""
         return replace(self, top_index=np.where(self.top_index == NO_SUBJECT, NO_SUBJECT, self.top_index + rows))

@@ -7,7 +7,8 @@ where it may be off, ``L`` and ``M`` where exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,10 @@ class Precision:
         """
         zero = np.zeros((n_probes, n_sharpness))
         return cls(zero, zero, zero, zero, np.zeros(n_probes))
+
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Precision:
+        """The precision of the evidence about some of the probes."""
+        return Precision(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def merge_precision(

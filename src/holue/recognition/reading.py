@@ -15,6 +15,7 @@ from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
 from holue.recognition.model import ConvolvedVonMisesFisher, Posterior, close, log_peak
 from holue.recognition.operating import OperatingPoint
+from holue.recognition.search import Search
 
 DECISION, TEMPERED = 0, 1
 """Columns of the evidence: sharpness κ, for decisions and probabilities, and κ/T, for HolUE."""
@@ -34,7 +35,7 @@ class Reading:
     def of(
         cls,
         probes: Embeddings,
-        gallery: Gallery,
+        gallery: Gallery | Search,
         point: OperatingPoint,
         *,
         temperature: float,
@@ -42,19 +43,17 @@ class Reading:
         threads: int | None = None,
     ) -> Reading:
         """Scan the gallery once, at both sharpnesses; the second-best subject is always kept beside the best."""
-        kappa = point.concentration
-        evidence = scan(probes.directions, gallery, [kappa, kappa / temperature], top_k=max(top_k, 2), threads=threads)
-        return cls(probes, gallery, point, temperature, evidence)
+        sharpness = [point.concentration, point.concentration / temperature]
+        search = gallery if isinstance(gallery, Search) else Search("exact", gallery)
+        evidence = search.scan(probes.directions, sharpness, top_k=max(top_k, 2), threads=threads)
+        return cls(probes, search.gallery, point, temperature, evidence)
 
     def __len__(self) -> int:
         return len(self.probes)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Reading:
         """The reading of some of the probes, without another scan."""
-        e = self.evidence
-        evidence = Evidence(
-            e.top_scores[rows], e.top_index[rows], e.log_mass[rows], e.mean_score[rows], e.n_subjects, e.sharpness
-        )
+        evidence = self.evidence.take(rows)
         return Reading(self.probes.take(rows), self.gallery, self.point, self.temperature, evidence)
 
     @property

@@ -19,7 +19,7 @@ from holue.errors import (
     NotCalibratedError,
     NotFittedYetError,
 )
-from holue.evidence.scan import scan
+from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN
@@ -36,10 +36,17 @@ from holue.recognition.posterior import log_posterior
 from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.reading import Reading
 from holue.recognition.saved import read_recognizer, write_recognizer
+from holue.recognition.search import Search, SearchKind, search_of
 from holue.recognition.seeds import RandomState, generator
-from holue.recognition.settings import check_settings
+from holue.recognition.settings import LEARNED, check_settings
 from holue.recognition.truth import correct_answers, people, truth_rows
-from holue.recognition.validation import point_at_fpir, quality_levels, require_two, validation_gallery
+from holue.recognition.validation import (
+    point_at_fpir,
+    point_at_threshold,
+    quality_levels,
+    require_two,
+    validation_gallery,
+)
 
 
 class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
@@ -68,6 +75,8 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         How the samples of a subject are pooled.
     threads : int or None
         Threads of a gallery scan; None for all cores.
+    search : "exact", "float16", "int8" or "approximate"
+        How the enrolled gallery is read; see :class:`holue.recognition.search.Search`. Calibration reads exactly.
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
         :class:`holue.recognition.risk.RiskController` finds a threshold with a guarantee; None filters nothing else.
@@ -94,6 +103,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     certificate_: RiskCertificate
     embedding_model_: str | None
     _told: set[str]
+    _search: Search
 
     def __init__(
         self,
@@ -107,6 +117,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         hold: Hold = "model",
         weighting: str = "uniform",
         threads: int | None = None,
+        search: SearchKind = "exact",
         filter_below: float | None = None,
         embedding_model: str | None = None,
     ) -> None:
@@ -119,6 +130,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self.hold = hold
         self.weighting = weighting
         self.threads = threads
+        self.search = search
         self.filter_below = filter_below
         self.embedding_model = embedding_model
 
@@ -142,7 +154,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self.embedding_model_ = self.embedding_model
         self.n_features_in_ = gallery.dim
         if self.threshold is not None:
-            self.operating_point_ = self._fixed_point(gallery)
+            self.operating_point_ = point_at_threshold(self.threshold, gallery, self.unknown_prior)
             if not SCORES[self.method].needs_fit:
                 self.quality_ = SCORES[self.method]()
         return self
@@ -177,7 +189,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             )
         truth = truth_rows(development, y, len(probes))
         if self.threshold is not None:
-            point = self._fixed_point(enrolled).for_gallery(len(development), self.hold)
+            point = point_at_threshold(self.threshold, enrolled, self.unknown_prior).for_gallery(
+                len(development), self.hold
+            )
         else:
             point = point_at_fpir(probes, development, truth, self.target_fpir, self.unknown_prior, self.threads)
         reading = self._read(probes, development, point)
@@ -250,17 +264,14 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         Decisions, scores and GalUE's probabilities do not read ``concentration``; all methods take it, so that one call fits all.
         """
         gallery, point = self._calibrated()
-        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
-        evidence = scan(probes.directions, gallery, [], top_k=1, threads=self.threads)
+        evidence = self._best(X, concentration)
         tell_doubts(self, self._told)
         return named(gallery.subjects[evidence.top_index[:, 0]], evidence.top_scores[:, 0] >= point.threshold)
 
     def decision_function(self, X: object, concentration: object = None) -> Float64Array:
         """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
-        gallery, point = self._calibrated()
-        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
-        evidence = scan(probes.directions, gallery, [], top_k=1, threads=self.threads)
-        return np.asarray(evidence.top_scores[:, 0] - point.threshold, dtype=np.float64)
+        _, point = self._calibrated()
+        return np.asarray(self._best(X, concentration).top_scores[:, 0] - point.threshold, dtype=np.float64)
 
     def predict_proba(self, X: object, concentration: object = None) -> Float64Array:
         """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
@@ -359,7 +370,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
                 f"method={self.method!r} is learned from validation probes: call calibrate(X_dev, y_dev, concentration) first"
             )
         check_settings(self)
-        if not isinstance(self.quality_, SCORES[self.method]):
+        if type(self.quality_) is not SCORES[self.method]:
             raise NotCalibratedError(f"the method was set to {self.method!r} after calibrating: call calibrate again")
         return self.quality_
 
@@ -383,7 +394,12 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         return validation_gallery(gallery, self._fitted(), self.weighting)
 
     def _read(self, probes: Embeddings, gallery: Gallery, point: OperatingPoint, top_k: int = 1) -> Reading:
-        return Reading.of(probes, gallery, point, temperature=self.temperature, top_k=top_k, threads=self.threads)
+        search = search_of(self, gallery)
+        return Reading.of(probes, search, point, temperature=self.temperature, top_k=top_k, threads=self.threads)
+
+    def _best(self, X: object, concentration: object) -> Evidence:
+        probes = Embeddings.from_samples(X, concentration, dim=self._fitted().dim)
+        return search_of(self, self.gallery_).scan(probes.directions, [], top_k=1, threads=self.threads)
 
     def _change(self, gallery: Gallery) -> Self:
         if hasattr(self, "operating_point_"):  # first what can fail, so that a refusal changes nothing
@@ -391,24 +407,8 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         self.gallery_ = gallery
         return self
 
-    def _fixed_point(self, gallery: Gallery) -> OperatingPoint:
-        assert self.threshold is not None
-        return OperatingPoint.solve(
-            dim=gallery.dim,
-            n_subjects=len(gallery),
-            threshold=self.threshold,
-            unknown_prior=self.unknown_prior,
-        )
-
     def _forget(self) -> None:
         self._told = set()
-        for name in (
-            "operating_point_",
-            "quality_",
-            "quality_levels_",
-            "calibration_fingerprints_",
-            "conformal_scores_",
-            "certificate_",
-        ):
+        for name in LEARNED:
             if hasattr(self, name):
                 delattr(self, name)

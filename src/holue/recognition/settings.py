@@ -9,9 +9,20 @@ import numpy as np
 from holue.errors import InvalidParameterError
 from holue.recognition.checks import check_positive, check_share, check_threshold, is_number
 from holue.recognition.quality import SCORES
+from holue.recognition.search import SEARCHES
 
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer
+
+LEARNED = (
+    "operating_point_",
+    "quality_",
+    "quality_levels_",
+    "calibration_fingerprints_",
+    "conformal_scores_",
+    "certificate_",
+)
+"""What a calibration leaves in a recogniser, and another one replaces."""
 
 
 def check_settings(settings: OpenSetRecognizer) -> None:
@@ -41,6 +52,7 @@ def check_settings(settings: OpenSetRecognizer) -> None:
         raise InvalidParameterError(f"filter_below must be a finite quality or None, got {lowest!r}")
     for name, value, allowed in (
         ("hold", settings.hold, ("model", "fpir", "threshold")),
+        ("search", settings.search, SEARCHES),
         ("weighting", settings.weighting, ("uniform", "concentration")),
     ):
         if value not in allowed:

@@ -35,6 +35,13 @@ def validation_gallery(gallery: Gallery | tuple[object, ...] | None, enrolled: G
     return gallery
 
 
+def point_at_threshold(threshold: float, gallery: Gallery, unknown_prior: float) -> OperatingPoint:
+    """The operating point of a threshold that was given, not found."""
+    return OperatingPoint.solve(
+        dim=gallery.dim, n_subjects=len(gallery), threshold=threshold, unknown_prior=unknown_prior
+    )
+
+
 def point_at_fpir(
     probes: Embeddings,
     gallery: Gallery,

@@ -1,0 +1,95 @@
+"""A recogniser that reads its gallery in another way gives the same answers, up to what it says."""
+
+import numpy as np
+import pytest
+
+from holue import OpenSetRecognizer
+from holue.datasets.simulated import SimulatedWorld
+from holue.errors import InvalidParameterError
+from holue.gallery.gallery import Gallery
+from holue.recognition.search import SEARCHES, Search
+
+
+def calibrated(search: str, world: SimulatedWorld, development: SimulatedWorld) -> OpenSetRecognizer:
+    recognizer = OpenSetRecognizer("holue-plus", search=search).fit(world.gallery.X, world.gallery.y)
+    return recognizer.calibrate(
+        development.probes.X,
+        development.probes.y,
+        development.probes.concentration,
+        gallery=(development.gallery.X, development.gallery.y),
+    )
+
+
+@pytest.mark.parametrize("search", ["float16", "int8", "approximate"])
+def test_every_search_names_and_decides_as_the_exact_one(
+    search: str, world: SimulatedWorld, development: SimulatedWorld
+) -> None:
+    exact, other = (calibrated(kind, world, development) for kind in ("exact", search))
+    known, found = (one.identify(world.probes.X, world.probes.concentration) for one in (exact, other))
+    np.testing.assert_array_equal(known.subject, found.subject)
+    # κ ≈ 60 and int8 codes of d = 64 are off by at most about 0.01, so log-probabilities by a few tenths at the very most.
+    np.testing.assert_allclose(known.p_unknown, found.p_unknown, atol=0.05)
+    np.testing.assert_array_equal(exact.predict(world.probes.X), other.predict(world.probes.X))
+    np.testing.assert_allclose(
+        exact.decision_function(world.probes.X), other.decision_function(world.probes.X), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("search", ["int8", "approximate"])
+def test_a_search_follows_the_gallery(search: str, world: SimulatedWorld, development: SimulatedWorld) -> None:
+    exact, other = (calibrated(kind, world, development) for kind in ("exact", search))
+    for recognizer in (exact, other):
+        recognizer.predict(world.probes.X[:1])
+        recognizer.enroll(development.gallery.X[:6], development.gallery.y[:6])
+    np.testing.assert_array_equal(exact.predict(development.probes.X), other.predict(development.probes.X))
+    for recognizer in (exact, other):
+        recognizer.remove(world.gallery.y[0])
+    np.testing.assert_array_equal(exact.predict(world.probes.X), other.predict(world.probes.X))
+
+
+def test_a_large_gallery_is_searched_by_an_index_that_says_how_sure_it_is() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(10_050, 24)).astype(np.float32)
+    gallery = Gallery.from_samples(x[:10_000], np.arange(10_000))
+    search = Search.prepare("approximate", gallery)
+    probes = gallery.directions[:50].astype(np.float32)
+    evidence = search.scan(probes, [20.0, 1.0], top_k=2)
+    assert evidence.precision is not None
+    np.testing.assert_array_equal(evidence.top_index[:, 0], np.arange(50))
+    exact = Search("exact", gallery).scan(probes, [20.0, 1.0], top_k=2)
+    off = np.abs(evidence.log_mass - exact.log_mass)[:, 1]
+    assert (off <= 4 * evidence.precision.log_mass_error[:, 1] + 1e-5).mean() > 0.9
+    some = evidence.take(np.array([3, 1]))
+    assert some.precision is not None
+    np.testing.assert_array_equal(some.precision.log_mass_error, evidence.precision.log_mass_error[[3, 1]])
+    np.testing.assert_array_equal(some.top_index, evidence.top_index[[3, 1]])
+    grown = gallery.enroll(x[10_000:], np.arange(10_000, 10_050))
+    later = Search.prepare("approximate", grown, search)
+    assert later.prepared is not search.prepared
+    np.testing.assert_array_equal(
+        later.scan(grown.directions[-5:], [], top_k=1).top_index[:, 0], np.arange(10_045, 10_050)
+    )
+    shrunk = Search.prepare("approximate", grown.remove(np.arange(5)), later)
+    assert shrunk.scan(probes[:5], [], top_k=1).n_subjects == 10_045
+
+
+def test_preparing_the_same_gallery_again_costs_nothing(world: SimulatedWorld) -> None:
+    gallery = Gallery.from_samples(world.gallery.X, world.gallery.y)
+    for kind in SEARCHES:
+        search = Search.prepare(kind, gallery)
+        assert Search.prepare(kind, gallery, search) is search
+
+
+def test_an_unknown_search_is_refused(world: SimulatedWorld) -> None:
+    with pytest.raises(InvalidParameterError, match="search must be 'exact' or"):
+        OpenSetRecognizer(search="fast").fit(world.gallery.X, world.gallery.y)
+
+
+def test_a_saved_recogniser_remembers_how_it_searches(
+    world: SimulatedWorld, development: SimulatedWorld, tmp_path: object
+) -> None:
+    recognizer = calibrated("int8", world, development)
+    recognizer.save(f"{tmp_path}/r")
+    restored = OpenSetRecognizer.load(f"{tmp_path}/r")
+    assert restored.search == "int8"
+    np.testing.assert_array_equal(restored.predict(world.probes.X), recognizer.predict(world.probes.X))
