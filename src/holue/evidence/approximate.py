@@ -39,6 +39,8 @@ SMALLEST_GALLERY = 10_000
 SAMPLED_ROWS = 8192
 PROBES_AT_ONCE = 512
 """Probes whose scores with centres and sample are in memory at once."""
+PROBES_PER_THREAD = 8
+"""Under which a further thread costs more than it brings."""
 TRIALS = 4096
 """Noisy copies of enrolled rows that decide how many lists to read."""
 FEWEST_LISTS = 8
@@ -187,7 +189,7 @@ class ApproximateIndex:
         n_read = min(int(n_probe or self.n_probe), len(self.lists))
         places = _places(top_k)
         reads = n_read * (len(self.lists.rows) // len(self.lists)) + len(self.sample) + len(self.lists)
-        workers = _threads(threads, len(probes) * reads * self.dim)
+        workers = min(_threads(threads, len(probes) * reads * self.dim), max(len(probes) // PROBES_PER_THREAD, 1))
         whole = Evidence.empty(len(probes), a, places)
         tail = np.zeros((4, len(probes), len(a)))
         with single_threaded(), _threads_of(workers) as run:

@@ -14,15 +14,16 @@ import math
 import numpy as np
 from numba import njit
 
-from holue.evidence.loops import _ANY_ORDER, _LOWEST, CHUNK, _greater, _power_of_two, sweep
+from holue.evidence.loops import _ANY_ORDER, _LINE, _LOWEST, CHUNK, TILE_PROBES, _greater, _power_of_two, sweep
 
 TOGETHER = 48
-"""Probes that visit a list at once."""
+"""Probes that visit a list at once; a multiple of three."""
 BINS = 16
 """Mean scores of lists told apart by the model of the unseen."""
 HALVINGS = 12
 """Steps of the search for a score: to 1/2^12, a tenth of a nat at a sharpness of 400."""
 _HALF, _ONE, _TO_BITS = np.float32(0.5), np.float32(1.0), np.float32(1.0 / math.log(2.0))
+_FULL = 1e30
 _NOTHING = 40.0  # in nats: the logarithm of 10^10 rows, and of 10^-7 of the mass
 _MEDIAN_OF_HIGHEST = math.log(2.0)  # rows expected above the median of the highest score
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -46,16 +47,31 @@ def visitors_of(near):
     return visitors, firsts
 
 
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _touch(vectors, begin, end):
+    """Read a float of every cache line of these rows, in order, as memory likes best: the products then find them in the cache."""
+    total = np.float32(0.0)
+    for row in range(begin, end):
+        for t in range(0, vectors.shape[1], _LINE):
+            total += vectors[row, t]
+    return total
+
+
 @njit(cache=True, nogil=True)
 def visit(probes, vectors, starts, visitors, firsts, top_scores, top_index, sharpness, slope, peak, mass, moment):
-    """Read every list into the sums of its visitors: the probes ``visitors[firsts[l] : firsts[l + 1]]`` visit list ``l``."""
+    """Read every list into the sums of its visitors: the probes ``visitors[firsts[l] : firsts[l + 1]]`` visit list ``l``.
+
+    The sweep multiplies three probes at once, and one or two left over more slowly than three: empty ones fill up, whose sums
+    stand so high that nothing is ever added to them.
+    """
     n, dim = probes.shape
-    together = min(n, TOGETHER)
+    together = 1 if n == 1 else TOGETHER
     k, m = top_scores.shape[1], sharpness.shape[0]
     held = np.empty((together, dim), dtype=np.float32)
     scores = np.empty((together, CHUNK), dtype=np.float32)
     held_scores, held_index = np.empty((together, k)), np.empty((together, k), dtype=np.int64)
     held_peak, held_mass, held_moment = np.empty(together), np.empty((together, m)), np.empty((together, m))
+    touched = np.float32(0.0)
     for number in range(starts.shape[0] - 1):
         for first in range(firsts[number], firsts[number + 1], together):
             count = min(together, firsts[number + 1] - first)
@@ -64,23 +80,29 @@ def visit(probes, vectors, starts, visitors, firsts, top_scores, top_index, shar
                 held[i] = probes[probe]
                 held_scores[i], held_index[i] = top_scores[probe], top_index[probe]
                 held_peak[i], held_mass[i], held_moment[i] = peak[probe], mass[probe], moment[probe]
+            if count > 1 and first == firsts[number]:
+                touched += _touch(vectors, starts[number], starts[number + 1])
+            filled = count if count == 1 else -(-count // TILE_PROBES) * TILE_PROBES
+            for i in range(count, filled):
+                held[i], held_scores[i], held_peak[i] = 0.0, _FULL, _FULL
             sweep(
-                held[:count],
+                held[:filled],
                 vectors[starts[number] : starts[number + 1]],
                 starts[number],
-                scores[:count],
-                held_scores[:count],
-                held_index[:count],
+                scores[:filled],
+                held_scores[:filled],
+                held_index[:filled],
                 sharpness,
                 slope,
-                held_peak[:count],
-                held_mass[:count],
-                held_moment[:count],
+                held_peak[:filled],
+                held_mass[:filled],
+                held_moment[:filled],
             )
             for i in range(count):
                 probe = visitors[first + i]
                 top_scores[probe], top_index[probe] = held_scores[i], held_index[i]
                 peak[probe], mass[probe], moment[probe] = held_peak[i], held_mass[i], held_moment[i]
+    return touched
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
