@@ -68,7 +68,9 @@ class ModelSpecification:
         Two embeddings can be compared only if their fingerprints are equal.
         """
         if not self.path.is_file():
-            raise InvalidFileError(f"{self.path}: no such model; name an ONNX file")
+            raise InvalidFileError(
+                f"{self.path}: no such model; name an ONNX file, or set HOLUE_MODELS for the presets"
+            )
         total = hashlib.sha256()
         weights = sorted(self.path.parent.glob(f"{self.path.name}[._]data"))
         for file in (self.path, *weights):
