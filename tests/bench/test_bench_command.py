@@ -27,6 +27,7 @@ def test_numbers_of_an_earlier_run_become_a_page_and_a_picture(tmp_path: Path) -
     assert json.loads(shown.stdout) == json.loads(json.dumps(result))
     page = (tmp_path / "speed.md").read_text("utf-8")
     assert "## Targets" in page
+    assert "](pictures/speed.svg)" in page
     assert page.endswith("Because.\n")
     assert (tmp_path / "pictures" / "speed.png").stat().st_size > 5000
 

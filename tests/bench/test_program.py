@@ -89,6 +89,11 @@ def test_systems_take_turns_and_the_slow_stop_early() -> None:
     assert [len(t.seconds) for t in timings.values()] == [1, 1]
 
 
+def test_what_the_ratios_rest_on_is_called_again_however_slow() -> None:
+    timings = time_in_turn({"a": lambda: None}, rounds=5, seconds_each=-1.0, pause=0.0, again=["a"])
+    assert len(timings["a"].seconds) == 3
+
+
 def test_a_call_has_three_rounds_though_they_take_all_its_seconds() -> None:
     calls = {"slow": lambda: time.sleep(0.004), "fast": lambda: None}
     timings = time_in_turn(calls, rounds=5, seconds_each=0.005, pause=0.0, first={"slow": 0.001, "fast": 0.001})
@@ -166,7 +171,9 @@ RESULT = {
     "growth": [measured("holue", 1, 2, 10.0)],
     "mapped": {"rows": [measured("holue", 64, 2, 10.0)]},
     "latency": {"subjects": 100_000, "dim": 512, "probes": 1, "p50_ms": 12.0, "p99_ms": 14.0, "calls": 9},
-    "chores": [{"chore": "pool", "samples": 10**6, "dim": 512, "seconds": 7.0, "peak_mb": 500.0}],
+    "chores": [
+        {"chore": "pool", "samples": 10**6, "dim": 512, "seconds": 7.0, "processor_seconds": 8.0, "peak_mb": 500.0}
+    ],
     "start": {
         state: {"import holue": 0.1, "first fit": 0.5, "first identify": 0.1} for state in ("compiling", "cached")
     },

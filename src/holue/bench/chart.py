@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holue.bench.page import CAPTION
 from holue.evaluation.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILLION, Drawing, look, new_figure
 
 Result = dict[str, Any]
@@ -37,11 +38,7 @@ def speed_chart(result: Result) -> Drawing:
         mapped = (result["mapped"] or {}).get("rows", [])
         ours = [row for row in [*result["growth"], *mapped] if row["system"] == "holue"]
         _growth(axes[-1], sorted(ours, key=lambda row: row["subjects"]), from_disk=bool(mapped))
-    caption = (
-        "Time relative to the bare matrix product of the same size (lower is better): holue gives the top five and four sums "
-        "over the whole gallery, FAISS and usearch one neighbour. Right: time per score as the gallery grows."
-    )
-    return Drawing("speed", caption, figure)
+    return Drawing("speed", CAPTION, figure)
 
 
 def _ratios(panel: Any, rows: list[Row], dim: int, threads: int) -> None:

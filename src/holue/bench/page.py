@@ -19,17 +19,23 @@ SYSTEMS = {
     "numpy float32": "holue's answer on the dense matrix of scores",
     "numpy float64": "the posterior as research code writes it: float64 logits N×K and a softmax",
 }
+CAPTION = (
+    "Time relative to the bare matrix product of the same size (lower is better): holue gives the top five and four sums over "
+    "the whole gallery, FAISS and usearch one neighbour. Right: time per score as the gallery grows."
+)
 BILLION = 10**9
 MACHINE_BYTES = 20e9
 """Gallery held by one machine in the arithmetic of a billion subjects."""
 
 
-def speed_page(result: Result, remarks: str = "") -> str:
-    """The page in Markdown; ``remarks`` are put at the end."""
+def speed_page(result: Result, remarks: str = "", picture: str | None = None) -> str:
+    """The page in Markdown; ``remarks`` are put at the end, ``picture`` is where the chart is, seen from the page."""
     lines = ["# Speed", "", *_introduction(result)]
     if not result["finished"]:
         lines += ["", "**This run was interrupted: some sizes are missing.**"]
     lines += ["", "## Targets", "", *_targets(result), "", "## The whole answer beside a bare search", ""]
+    if picture is not None:
+        lines += [f"![{CAPTION}]({picture})", ""]
     lines += _comparison(result)
     lines += ["", "## Memory", "", *_memory(result), "", "## Growth", "", *_growth(result)]
     lines += ["", "## Everything else", "", *_chores(result)]
@@ -117,8 +123,8 @@ def _memory(result: Result) -> list[str]:
     ]
     head = ("system", *(f"d = {dim}, MB" for dim in dims))
     return [
-        f"What a call takes beside what was resident before, {most} probes (the product's buffer was resident already, and FAISS "
-        "holds a copy of the gallery that is not counted):",
+        f"What a call takes beside what was resident before, {most} probes (FAISS holds a copy of the gallery, which is not "
+        "counted):",
         "",
         *_table(head, table, "l" + "r" * len(dims)),
     ]
@@ -158,7 +164,8 @@ def _chores(result: Result) -> list[str]:
     for row in result["chores"]:
         counts = ", ".join(f"{_spaced(row[unit])} {unit}" for unit in ("samples", "probes", "resamples") if unit in row)
         dim = f", d = {row['dim']}" if "dim" in row else ""
-        rows.append((f"{row['chore']}: {counts}{dim}", f"{row['seconds']:.2f} s", _number(row["peak_mb"], 0)))
+        taken = f"{row['seconds']:.2f} s ({row['processor_seconds']:.2f} s of processors)"
+        rows.append((f"{row['chore']}: {counts}{dim}", taken, _number(row["peak_mb"], 0)))
     for state, title in (("cached", "compiled before"), ("compiling", "the very first, compiling")):
         for step, seconds in (result["start"] or {}).get(state, {}).items():
             rows.append((f"a new process, {title}: {step}", f"{seconds:.2f} s", ""))

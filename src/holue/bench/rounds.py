@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,17 +40,18 @@ def time_in_turn(
     seconds_each: float,
     pause: float = PAUSE,
     first: Mapping[str, float] | None = None,
+    again: Collection[str] = (),
 ) -> dict[str, Timing]:
     """Time every call ``rounds`` times in turn, after one unmeasured call.
 
-    A call that used up its seconds stops after three rounds. One that takes several times its seconds every time is not called
-    again: warming up makes no difference to it, and its first call is what counts. Whoever made the first calls already tells how
-    long they took in ``first``.
+    A call that used up its seconds stops after three rounds. One whose first call took several times its seconds is not called
+    again, and that call counts, unless it is among those to be called ``again`` whatever they take. Whoever made the first calls
+    already tells how long they took in ``first``.
     """
     if first is None:
         first = {name: _seconds(call) for name, call in calls.items()}
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    slow = [name for name in calls if first[name] > SLOW * seconds_each]
+    slow = [name for name in calls if first[name] > SLOW * seconds_each and name not in again]
     for turn in range(rounds):
         for name, call in calls.items():
             if name in slow or (turn >= 3 and sum(seconds[name]) > seconds_each):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import replace
 from json import JSONDecodeError, loads
+from os.path import relpath
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,7 +61,8 @@ def bench(
     if page is not None:
         from holue.bench.page import speed_page
 
-        page.write_text(speed_page(result, text), encoding="utf-8")
+        picture = None if chart is None else relpath(chart / "speed.svg", page.parent)
+        page.write_text(speed_page(result, text, picture), encoding="utf-8")
     if chart is not None:
         from holue.bench.chart import speed_chart
 
