@@ -134,3 +134,10 @@ def test_holue_f1_keeps_p_correct_within_a_decision_and_survives_saving(reading:
     again = SCORES["holue-f1"]()
     again.restore(gain.state())
     np.testing.assert_array_equal(again(reading), gain(reading))
+
+
+def test_names_keep_their_worth_where_hardly_an_answer_was_wrong(reading: Reading) -> None:
+    score = SCORES["holue-f1"]()
+    score.fit(reading, np.ones(len(reading), dtype=bool), np.random.default_rng(0))
+    gain = score(reading)
+    assert gain[reading.accepted].min() > gain[~reading.accepted].max()

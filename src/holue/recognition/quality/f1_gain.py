@@ -24,8 +24,8 @@ class F1GainQuality(CalibratedQuality):
     F1 = 2 TP / (2 TP + errors) gives no credit for a right rejection, so the order by P(correct) is not the one that raises it
     fastest. Of all sets of answers, the one with the highest F1 keeps those with ``q > 0`` where F is that highest F1 (a ratio
     is maximal where ``2 TP − F (2 TP + errors)`` is, Dinkelbach 1967). F is the F1 of the development answers with a quarter of
-    them filtered in this very order, a fixed point. To act on answers one by one, HolUE-plus is the better scale: this one
-    is made for F1.
+    them filtered in this very order and one more error imagined, a fixed point. To act on answers one by one, HolUE-plus is the
+    better scale: this one is made for F1.
     """
 
     name = "HolUE-F1"
@@ -70,6 +70,6 @@ def f1_gain(p_correct: Float64Array, accepted: npt.NDArray[np.bool_], level: flo
 
 
 def _f1(accepted: npt.NDArray[np.bool_], correct: npt.NDArray[np.bool_]) -> float:
-    """F1 of answers; a fifth part of accepted ones being right is enough for it to be defined, and fit asks for more."""
+    """F1 of answers, with one error imagined: at F = 1 names would count no more than rejections."""
     hits = int((accepted & correct).sum())
-    return 2 * hits / (2 * hits + int((~correct).sum()))
+    return 2 * hits / (2 * hits + int((~correct).sum()) + 1)
