@@ -148,7 +148,13 @@ def test_methods_without_their_data_are_skipped_with_a_reason(protocol: Identifi
         "bare", without_concentration(protocol.development), without_concentration(protocol.evaluation)
     )
     results = evaluate(bare, fpir=0.1, n_resamples=5)
-    assert {method.key for method in results.methods} == {"acceptance", "galue", "galue-entropy", "holue-plus"}
+    assert {method.key for method in results.methods} == {
+        "acceptance",
+        "galue",
+        "galue-entropy",
+        "holue-plus",
+        "holue-f1",
+    }
     reasons = {method.key: method.reason for method in results.skipped}
     assert "concentration" in reasons["holue"]
     assert "variance" in reasons["pfe"]
