@@ -107,3 +107,11 @@ def test_directions_are_summed_as_if_they_were_normalised_first() -> None:
         np.testing.assert_allclose(sums, expected, atol=tolerance)
     X[11] = 0
     assert add_directions(sums, group, X, weight) == 11
+
+
+def test_extreme_qualities_keep_their_proportions() -> None:
+    X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]], np.float32)
+    _, pooled = pool(X, [0, 0, 1, 1], variance=np.full((4, 3), 1e-44, np.float32), weighting="precision")
+    np.testing.assert_allclose(pooled.directions[0], [2**-0.5, 2**-0.5, 0], atol=1e-6)
+    _, pooled = pool(X, [0, 0, 1, 1], concentration=[1e300, 1.0, 1e307, 1e307], weighting="concentration")
+    np.testing.assert_allclose(pooled.directions, [[1, 0, 0], [0, 1, 0]], atol=1e-6)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from holue import UNKNOWN, OpenSetRecognizer
 from holue.datasets.simulated import SimulatedWorld
 from holue.errors import InvalidConcentrationError, InvalidInputError, NotCalibratedError
 from holue.functional import holistic_terms, posterior
@@ -141,3 +142,14 @@ def test_names_keep_their_worth_where_hardly_an_answer_was_wrong(reading: Readin
     score.fit(reading, np.ones(len(reading), dtype=bool), np.random.default_rng(0))
     gain = score(reading)
     assert gain[reading.accepted].min() > gain[~reading.accepted].max()
+
+
+def test_the_level_of_f1_never_falls_below_what_unfiltered_answers_reach() -> None:
+    rng = np.random.default_rng(0)
+    gallery = rng.normal(size=(20, 32))
+    mated = np.repeat(gallery, 15, axis=0) + 0.01 * rng.normal(size=(300, 32))
+    X = np.concatenate([mated, rng.normal(size=(1000, 32))])
+    y = np.array([*np.repeat(np.arange(20), 15).tolist(), *[UNKNOWN] * 1000], dtype=object)
+    recognizer = OpenSetRecognizer("holue-f1", target_fpir=0.02).fit(gallery, np.arange(20))
+    recognizer.calibrate(X, y, np.full(1300, 100.0))
+    assert 0.96 < recognizer.quality_.level < 1

@@ -93,3 +93,25 @@ def test_a_saved_recogniser_remembers_how_it_searches(
     restored = OpenSetRecognizer.load(f"{tmp_path}/r")
     assert restored.search == "int8"
     np.testing.assert_array_equal(restored.predict(world.probes.X), recognizer.predict(world.probes.X))
+
+
+def test_more_candidates_than_the_index_reads_are_real_subjects() -> None:
+    x = np.random.default_rng(2).normal(size=(10_000, 16)).astype(np.float32)
+    gallery = Gallery.from_samples(x, np.arange(10_000))
+    evidence = Search.prepare("approximate", gallery).scan(gallery.directions[:2], [10.0], top_k=9_000)
+    assert len(set(evidence.top_index[0].tolist())) == 9_000
+    assert np.isfinite(evidence.top_scores).all()
+
+
+def test_calibration_reads_exactly_whatever_the_search(world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = []
+    scan = Search.scan
+    monkeypatch.setattr(Search, "scan", lambda self, *a, **k: kinds.append(self.kind) or scan(self, *a, **k))
+    recognizer = OpenSetRecognizer("galue", search="int8").fit(world.gallery.X, world.gallery.y)
+    recognizer.calibrate(world.probes.X, world.probes.y, world.probes.concentration)
+    recognizer.calibrate_sets(world.probes.X, world.probes.y)
+    assert set(kinds) == {"exact"}
+    recognizer.predict(world.probes.X[:2])
+    assert kinds[-1] == "int8"
+    with pytest.raises(InvalidParameterError, match="search must be"):
+        recognizer.set_params(search="bogus").predict(world.probes.X[:2])

@@ -24,6 +24,7 @@ from holue.embedding.export import export_head, export_network
 from holue.embedding.image_network import train_arcface_network
 from holue.embedding.progress import Progress
 from holue.embedding.train import TrainingSettings
+from holue.errors import InvalidFileError
 from holue.experiments.quality_heads import QualityHeads, TrainingPeople
 
 FIRST_CHANNELS = 16
@@ -64,6 +65,8 @@ def train_glyph_model(
     Writes what :meth:`GlyphEmbedder.load` reads, and returns the record: command, seed, versions, checksums, counts and rates.
     """
     folder, training = Path(folder), training or GlyphTraining()
+    if folder.exists() and not folder.is_dir():
+        raise InvalidFileError(f"{folder}: is a file; choose a folder for the model")
     checkpoints = None if checkpoint_dir is None else Path(checkpoint_dir)
     samples = _mixed_samples(training.chosen("network"), training.clean, training.degraded, seed, HARSHER)
     network = train_arcface_network(

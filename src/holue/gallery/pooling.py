@@ -116,8 +116,11 @@ def _by_concentration(kappa: Float64Array | None, layout: _Layout) -> Float64Arr
         raise InvalidConcentrationError(
             "weighting='concentration' needs concentration, one per sample; pass it or use weighting='uniform'"
         )
-    # Relative to the subject's own mean: only the proportions count, and tiny concentrations must not vanish.
-    return layout.share * (kappa / layout.average(kappa)[layout.group])
+    # Relative to the subject's own greatest, then its mean: only proportions count; neither tiny nor huge ones may be lost.
+    highest = np.zeros(len(layout.keys))
+    np.maximum.at(highest, layout.group, kappa)
+    relative = kappa / highest[layout.group]
+    return layout.share * (relative / layout.average(relative)[layout.group])
 
 
 def _by_precision(vectors: FloatArray, variance: object, layout: _Layout) -> FloatArray:
@@ -131,7 +134,16 @@ def _by_precision(vectors: FloatArray, variance: object, layout: _Layout) -> Flo
             f"variance must be positive and of the shape of X {vectors.shape}; got {sigma2.shape} "
             f"with smallest entry {sigma2.min():.3g}"
         )
-    return layout.sum_rows(normalize(vectors) / sigma2) / layout.sum_rows(1.0 / sigma2)
+    wide = sigma2.astype(np.float64)
+    smallest = wide.min()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        summed = layout.sum_rows(normalize(vectors) * (smallest / wide)) / layout.sum_rows(smallest / wide)
+    if not np.isfinite(summed).all():
+        raise InvalidConcentrationError(
+            f"variance spans from {smallest:.3g} to {wide.max():.3g}, too far to be weighed against each other; clip it, or "
+            "use weighting='uniform'"
+        )
+    return summed.astype(vectors.dtype)
 
 
 def _directions(summed: FloatArray, size: Float64Array, keys: Subjects) -> FloatArray:

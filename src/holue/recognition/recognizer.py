@@ -194,7 +194,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             )
         else:
             point = point_at_fpir(probes, development, truth, self.target_fpir, self.unknown_prior, self.threads)
-        reading = self._read(probes, development, point)
+        reading = self._read(probes, Search("exact", development), point)
         if score.needs_fit:
             score.fit(reading, correct_answers(reading, truth), generator(self.random_state))
         self._forget()
@@ -226,7 +226,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         :meth:`calibrate` bases it on the strangers that also set the threshold. ``gallery`` is as there; ``subject`` names the
         person behind every probe, strangers too, where ``y`` does not.
         """
-        reading = self._reading(X, None, top_k=1, gallery=gallery, needs_quality=False)
+        enrolled, point = self._calibrated()
+        probes, searched = Embeddings.from_samples(X, None, dim=enrolled.dim), self._validation_gallery(gallery)
+        reading = self._read(probes, Search("exact", searched), point.for_gallery(len(searched), self.hold))
         truth = truth_rows(reading.gallery, y, len(reading))
         self.conformal_scores_ = ConformalScores.of(reading, truth, people(y, subject, len(reading))[0])
         return self
@@ -264,14 +266,14 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         Decisions, scores and GalUE's probabilities do not read ``concentration``; all methods take it, so that one call fits all.
         """
         gallery, point = self._calibrated()
-        evidence = self._best(X, concentration)
+        evidence = self._best(gallery, X, concentration)
         tell_doubts(self, self._told)
         return named(gallery.subjects[evidence.top_index[:, 0]], evidence.top_scores[:, 0] >= point.threshold)
 
     def decision_function(self, X: object, concentration: object = None) -> Float64Array:
         """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
-        _, point = self._calibrated()
-        return np.asarray(self._best(X, concentration).top_scores[:, 0] - point.threshold, dtype=np.float64)
+        gallery, point = self._calibrated()
+        return np.asarray(self._best(gallery, X, concentration).top_scores[:, 0] - point.threshold, dtype=np.float64)
 
     def predict_proba(self, X: object, concentration: object = None) -> Float64Array:
         """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
@@ -381,11 +383,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         *,
         top_k: int,
         gallery: Gallery | tuple[object, ...] | None = None,
-        needs_quality: bool = True,
     ) -> Reading:
         enrolled, point = self._calibrated()
-        if needs_quality:
-            self._quality()
+        self._quality()
         probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
         searched = self._validation_gallery(gallery)
         return self._read(probes, searched, point.for_gallery(len(searched), self.hold), top_k=top_k)
@@ -393,13 +393,13 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     def _validation_gallery(self, gallery: Gallery | tuple[object, ...] | None) -> Gallery:
         return validation_gallery(gallery, self._fitted(), self.weighting)
 
-    def _read(self, probes: Embeddings, gallery: Gallery, point: OperatingPoint, top_k: int = 1) -> Reading:
-        search = search_of(self, gallery)
+    def _read(self, probes: Embeddings, gallery: Gallery | Search, point: OperatingPoint, top_k: int = 1) -> Reading:
+        search = gallery if isinstance(gallery, Search) else search_of(self, gallery)
         return Reading.of(probes, search, point, temperature=self.temperature, top_k=top_k, threads=self.threads)
 
-    def _best(self, X: object, concentration: object) -> Evidence:
-        probes = Embeddings.from_samples(X, concentration, dim=self._fitted().dim)
-        return search_of(self, self.gallery_).scan(probes.directions, [], top_k=1, threads=self.threads)
+    def _best(self, gallery: Gallery, X: object, concentration: object) -> Evidence:
+        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
+        return search_of(self, gallery).scan(probes.directions, [], top_k=1, threads=self.threads)
 
     def _change(self, gallery: Gallery) -> Self:
         if hasattr(self, "operating_point_"):  # first what can fail, so that a refusal changes nothing

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from holue.errors import InvalidInputError
+from holue.errors import InvalidInputError, InvalidParameterError
 from holue.evidence.approximate import SMALLEST_GALLERY, ApproximateIndex
 from holue.evidence.compressed import scan_compressed
-from holue.evidence.evidence import Evidence
+from holue.evidence.evidence import NO_SUBJECT, Evidence
 from holue.evidence.scan import scan
 from holue.gallery.compressed import CompressedGallery, compress
 from holue.gallery.embeddings import FloatArray
@@ -42,6 +42,8 @@ class Search:
     @classmethod
     def prepare(cls, kind: SearchKind, gallery: Gallery, earlier: Search | None = None) -> Search:
         """Prepare a gallery; what an earlier version of it has in common is not prepared again."""
+        if kind not in SEARCHES:
+            raise InvalidParameterError(f"search must be {' or '.join(map(repr, SEARCHES))}, got {kind!r}")
         if earlier is not None and earlier.kind == kind:
             if earlier.gallery is gallery:
                 return earlier
@@ -53,9 +55,12 @@ class Search:
     ) -> Evidence:
         """Evidence of the gallery about unit ``directions``."""
         if isinstance(self.prepared, ApproximateIndex):
-            return self.prepared.scan(
-                directions.astype(np.float32, copy=False), sharpness, top_k=top_k, threads=threads
-            )
+            narrow = directions.astype(np.float32, copy=False)
+            evidence = self.prepared.scan(narrow, sharpness, top_k=top_k, threads=threads)
+            if (evidence.top_index[:, : len(self.gallery)] != NO_SUBJECT).all():
+                return evidence
+            # The lists that were read hold fewer subjects than were asked for: read all.
+            return scan(directions, self.gallery, sharpness, top_k=top_k, threads=threads)
         if isinstance(self.prepared, CompressedGallery):
             return scan_compressed(directions, self.prepared, sharpness, top_k=top_k, threads=threads)
         return scan(directions, self.gallery, sharpness, top_k=top_k, threads=threads)
@@ -65,8 +70,9 @@ def search_of(recognizer: OpenSetRecognizer, gallery: Gallery) -> Search:
     """The enrolled gallery's own search, prepared once per version and kept; any other gallery is read exactly."""
     if recognizer.search == "exact" or gallery is not recognizer.gallery_:
         return Search("exact", gallery)
-    recognizer._search = Search.prepare(recognizer.search, gallery, getattr(recognizer, "_search", None))
-    return recognizer._search
+    search = Search.prepare(recognizer.search, gallery, getattr(recognizer, "_search", None))
+    recognizer._search = search
+    return search
 
 
 def _prepared(kind: SearchKind, gallery: Gallery) -> Prepared:

@@ -24,8 +24,8 @@ class F1GainQuality(CalibratedQuality):
     F1 = 2 TP / (2 TP + errors) gives no credit for a right rejection, so the order by P(correct) is not the one that raises it
     fastest. Of all sets of answers, the one with the highest F1 keeps those with ``q > 0`` where F is that highest F1 (a ratio
     is maximal where ``2 TP − F (2 TP + errors)`` is, Dinkelbach 1967). F is the F1 of the development answers with a quarter of
-    them filtered in this very order and one more error imagined, a fixed point. To act on answers one by one, HolUE-plus is the
-    better scale: this one is made for F1.
+    them filtered in this very order and one more error imagined, raised round by round as long as it rises. To act on answers
+    one by one, HolUE-plus is the better scale: this one is made for F1.
     """
 
     name = "HolUE-F1"
@@ -42,9 +42,10 @@ class F1GainQuality(CalibratedQuality):
         self.level = _f1(accepted, correct)
         for _ in range(ROUNDS):
             kept = np.argsort(f1_gain(p, accepted, self.level), kind="stable")[int(MIDDLE * len(p)) :]
-            previous, self.level = self.level, _f1(accepted[kept], correct[kept])
-            if self.level == previous:
+            reached = _f1(accepted[kept], correct[kept])
+            if reached <= self.level:
                 break
+            self.level = reached
 
     def __call__(self, reading: Reading) -> Float64Array:
         """Quality (n,)."""
