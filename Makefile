@@ -15,10 +15,12 @@ $(BIN)/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(DEMO_READY): $(BIN)/python pyproject.toml
+	@echo 'Installing, which takes a few minutes the first time ...'
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
 $(READY): $(BIN)/python pyproject.toml requirements-dev.txt
+	@echo 'Installing, which takes a few minutes the first time ...'
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@

@@ -50,7 +50,9 @@ def _enrolled(scene: Scene) -> str:
 
 def _accepts(scene: Scene) -> str:
     point, counts = scene.reading.point, scene.outcomes.counts
-    target = "" if point.target_fpir is None else f", for at most {point.target_fpir:.0%} of strangers let in"
+    target = (
+        "" if point.target_fpir is None else f", so that {point.target_fpir:.0%} of the calibrating strangers get in"
+    )
     return (
         f"[bold]Operating point[/]: a name is given from a cosine of {point.threshold:.2f} on{target}. Here "
         f"{counts.false_acceptances / counts.non_mated:.1%} were let in, and {counts.false_negatives / counts.mated:.1%} of the "

@@ -46,16 +46,15 @@ def results_page(documents: Sequence[Document], remarks: str = "") -> str:
     lines = [
         "# Results",
         "",
-        "This page is made by `holue results` from the `results.json` of each run; none of its numbers is typed by hand. "
+        "The tables here are made by `holue results` from the `results.json` of each run; the remarks are written by hand. "
         "Every number is a mean over seeds; a seed deals people out to training, development and evaluation anew, and no person "
         "is in two of them. Intervals (95 %) are from a bootstrap over subjects that all seeds share, and differences are paired "
         "by seed and by resample. Thresholds, normalisation and heads are learnt on the development part alone. **Bold** is best "
         "of its column, <u>underlined</u> second.",
         "",
     ]
-    lines += [
-        f"Run again with `holue experiment {one['name']} --seeds {one['seeds']} --report OUT`." for one in documents
-    ]
+    lines += ["To run again (the extra `train`, and all but glyphs need `HOLUE_DATA` and `HOLUE_MODELS`):", ""]
+    lines += [f"- `holue experiment {one['name']} --seeds {one['seeds']} --report OUT`" for one in documents]
     if any(document["quick"] for document in documents):
         lines += ["", "**Some runs are quick ones, on a part of the data: their numbers mean nothing.**"]
     lines += ["", "## Summary", "", *summary_lines(documents)]
