@@ -18,7 +18,7 @@ from functools import cache
 
 import numpy as np
 from llvmlite import binding, ir  # type: ignore[import-untyped]
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -36,6 +36,7 @@ from holue.evidence.loops import (
     multiply,
     sweep,
 )
+from holue.sphere.compiled import njit
 
 SUMS = 7
 """Sums per probe and sharpness."""
