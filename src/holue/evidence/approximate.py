@@ -43,7 +43,8 @@ PROBES_PER_THREAD = 8
 """Under which a further thread costs more than it brings."""
 TRIALS = 4096
 """Noisy copies of enrolled rows that decide how many lists to read."""
-FEWEST_LISTS = 8
+FEWEST_LISTS = 24
+"""Lists read where fewer would find the mates: strangers are weighed better with some more."""
 LEARNED_ROWS = 1024
 """Rows of the gallery that stand in for probes to learn the misfit."""
 LEARNED_AT, LEARNED_BEYOND = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0), (1.0, 2.0, 4.0, 16.0)
@@ -90,7 +91,7 @@ class ApproximateIndex:
     ) -> Self:
         """Group a gallery of at least 10 000 subjects; the same seed gives the same index.
 
-        ``n_lists`` is about 4 √K by default. ``n_probe``, the lists a probe reads, is by default as many as find the own
+        ``n_lists`` is about 8 √K by default. ``n_probe``, the lists a probe reads, is by default as many as find the own
         list of an enrolled row blurred to the cosine ``mated_cosine`` in a share ``recall`` of trials; set that cosine to
         the lowest at which mated probes are to be found, and check it with :meth:`lists_needed` on probes of your own.
         """
@@ -102,7 +103,7 @@ class ApproximateIndex:
                 "scan() reads so few exactly in a moment"
             )
         if n_lists is None:
-            n_lists = 2 ** round(np.log2(4 * np.sqrt(n_subjects)))
+            n_lists = 2 ** round(np.log2(8 * np.sqrt(n_subjects)))
         _check_whole("n_lists", n_lists, 1)
         _check_whole("n_sample", n_sample, 2)
         for field, value in (("mated_cosine", mated_cosine), ("recall", recall)):

@@ -49,7 +49,7 @@ def visitors_of(near):
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _touch(vectors, begin, end):
-    """Read a float of every cache line of these rows, in order, as memory likes best: the products then find them in the cache."""
+    """Read a float of every cache line of these rows in order, as memory likes best: the products find them in the cache."""
     total = np.float32(0.0)
     for row in range(begin, end):
         for t in range(0, vectors.shape[1], _LINE):

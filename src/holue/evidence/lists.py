@@ -22,9 +22,9 @@ from holue.gallery.embeddings import Float64Array, FloatArray
 Float32Array = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 
-TRAINING_ROWS = 24
+TRAINING_ROWS = 32
 """Gallery rows per list that the centres are learned from."""
-ITERATIONS = 6
+ITERATIONS = 8
 ROWS_AT_ONCE = 16384
 
 
