@@ -92,7 +92,20 @@ def _write_onnx(module: torch.nn.Module, example: Float32Array, path: Path, give
             )
     finally:
         talkative.setLevel(level)
+    without_traces(path)
     _require_agreement(module, example, path, given, outputs)
+
+
+def without_traces(path: Path) -> None:
+    """Take out of an ONNX file where its nodes came from: the exporter writes the paths of the machine it ran on."""
+    import onnx
+
+    model = onnx.load(path)
+    graph = model.graph
+    for part in (graph, *graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    onnx.save(model, path)
 
 
 def _require_agreement(
