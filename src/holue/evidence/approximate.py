@@ -7,13 +7,10 @@ errors. The cost grows like √K.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import blake2b
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +28,7 @@ from holue.evidence.precision import Precision
 from holue.evidence.sample import Mask, Sample
 from holue.evidence.scan import _places, _sharpness, _threads, scan
 from holue.evidence.tail import Unread, with_tail
+from holue.evidence.team import Share, team
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
 
@@ -47,12 +45,8 @@ FEWEST_LISTS = 24
 """Lists read where fewer would find the mates: strangers are weighed better with some more."""
 LEARNED_ROWS = 1024
 """Rows of the gallery that stand in for probes to learn the misfit."""
-LEARNED_AT, LEARNED_BEYOND = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0), (1.0, 2.0, 4.0, 16.0)
+LEARNED_AT, LEARNED_BEYOND = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0), (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 """Sharpnesses it is learned at, as multiples of the sample's reach."""
-
-
-Run = Callable[..., Any]
-"""Like ``map``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,13 +187,13 @@ class ApproximateIndex:
         workers = min(_threads(threads, len(probes) * reads * self.dim), max(len(probes) // PROBES_PER_THREAD, 1))
         whole = Evidence.empty(len(probes), a, places)
         tail = np.zeros((4, len(probes), len(a)))
-        with single_threaded(), _threads_of(workers) as run:
+        with single_threaded(), team(workers) as share:
             for first in range(0, len(probes), PROBES_AT_ONCE):
                 block = slice(first, first + PROBES_AT_ONCE)
                 unread = self._route(probes[block], n_read)
-                seen = self._visit(unread, a, places, workers, run)
+                seen = self._visit(unread, a, places, workers, share)
                 whole.top_scores[block], whole.top_index[block] = seen.top_scores, seen.top_index
-                tail[:, block] = _completed(seen, unread, self.misfit, workers, run)
+                tail[:, block] = _completed(seen, unread, self.misfit, workers, share)
         log_mass, mean_score, log_mass_error, mean_score_error = tail
         precision = replace(
             Precision.exact(*log_mass.shape), log_mass_error=log_mass_error, mean_score_error=mean_score_error
@@ -213,7 +207,7 @@ class ApproximateIndex:
         return merge(known, added.shifted(len(self.lists.rows)))
 
     def _visit(
-        self, unread: Unread, a: Float64Array, top_k: int, workers: int, run: Run, *, far: bool = False
+        self, unread: Unread, a: Float64Array, top_k: int, workers: int, share: Share, *, far: bool = False
     ) -> Evidence:
         """Evidence of the lists that are near the probes (or of those that are not), shared among threads list by list."""
         visitors, firsts = visitors_of(~unread.near if far else unread.near)
@@ -226,7 +220,7 @@ class ApproximateIndex:
             visit(unread.probes, self.lists.vectors, starts, visitors, firsts[begin : end + 1], *_sums(sums))
             return sums.evidence()
 
-        seen: Evidence = reduce(merge, run(read, zip([0, *cuts], [*cuts, len(self.lists)])))
+        seen: Evidence = reduce(merge, share(read, list(zip([0, *cuts], [*cuts, len(self.lists)]))))
         # Equal scores go to the earlier row of the gallery; the lists are in another order.
         index = np.where(seen.top_index == NO_SUBJECT, NO_SUBJECT, self.lists.rows[seen.top_index])
         order = np.lexsort((index, -seen.top_scores), axis=1)
@@ -257,29 +251,22 @@ class ApproximateIndex:
         some = ~unread.near.all(axis=1)
         if not np.isfinite(self.sample.reach) or not some.any():
             return Misfit.unknown()
-        truth = self._visit(unread, np.concatenate([small, large]), 0, 1, map, far=True)
+        workers = _threads(None, LEARNED_ROWS * directions.size)
+        with team(workers) as share:
+            truth = self._visit(unread, np.concatenate([small, large]), 0, workers, share, far=True)
         log_ratio, difference = np.empty((2, LEARNED_ROWS, len(small)))
         for column, a in enumerate(small):
             measured = unread.measure(float(a))
             expected = np.where(some, measured.expected, 1.0)
             log_ratio[:, column] = truth.log_mass[:, column] - measured.log_unit - np.log(expected)
             difference[:, column] = truth.mean_score[:, column] - measured.expected_mean
-        log_highest, _ = unread.highest(large, np.full((LEARNED_ROWS, len(large)), -np.inf))
-        beyond = truth.log_mass[some][:, len(small) :] - log_highest[some]
-        return Misfit.learn(small, log_ratio[some], difference[some], large, beyond)
+        log_highest, mean_highest = unread.highest(large, np.full((LEARNED_ROWS, len(large)), -np.inf))
+        beyond = truth.log_mass[:, len(small) :] - log_highest
+        mean_beyond = truth.mean_score[:, len(small) :] - mean_highest
+        return Misfit.learn(small, log_ratio[some], difference[some], large, beyond[some], mean_beyond[some])
 
 
-@contextmanager
-def _threads_of(workers: int) -> Iterator[Run]:
-    """How to run a function over parts: here for one worker, in threads for several."""
-    if workers == 1:
-        yield map
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            yield pool.map
-
-
-def _completed(seen: Evidence, unread: Unread, misfit: Misfit, workers: int, run: Run) -> Float64Array:
+def _completed(seen: Evidence, unread: Unread, misfit: Misfit, workers: int, share: Share) -> Float64Array:
     """What was seen, with the tail of what was not (4, n, m); shared among threads probe by probe."""
 
     def complete(part: slice) -> Float64Array:
@@ -287,7 +274,7 @@ def _completed(seen: Evidence, unread: Unread, misfit: Misfit, workers: int, run
 
     n = len(unread.probes)
     each = -(-n // workers)
-    return np.concatenate(list(run(complete, [slice(i, i + each) for i in range(0, n, each)])), axis=1)
+    return np.concatenate(share(complete, [slice(i, i + each) for i in range(0, n, each)]), axis=1)
 
 
 def fingerprint_of(directions: FloatArray) -> str:

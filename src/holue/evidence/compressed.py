@@ -12,7 +12,6 @@ by the same total: the exact top score alone decides, whatever the bound on the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -28,6 +27,7 @@ from holue.evidence.compressed_loops import exact_products, exact_top, in_galler
 from holue.evidence.evidence import NO_SUBJECT, Evidence
 from holue.evidence.precision import Precision
 from holue.evidence.scan import _places, _sharpness, _threads, scan
+from holue.evidence.team import team
 from holue.gallery.compressed import CompressedGallery, CompressedPart
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
@@ -88,14 +88,10 @@ def scan_compressed(
         return sums
 
     with single_threaded() if kernel.uses_blas else nullcontext():
-        if workers == 1:
-            sums = read(0)
-        else:
-            with ThreadPoolExecutor(workers - 1) as pool:
-                others = [pool.submit(read, worker) for worker in range(1, workers)]
-                sums = read(0)
-                for other in others:
-                    sums.add(other.result())
+        with team(workers) as share:
+            sums, *others = share(read, range(workers))
+        for other in others:
+            sums.add(other)
     seen, certain = _settled(directions, probes, compressed, sums, kernel, top_k)
     if tolerance is not None and seen.precision is not None:
         certain &= (seen.precision.log_mass_bound <= tolerance).all(axis=1)

@@ -30,12 +30,14 @@ class Misfit:
     table: Float64Array  # (4, g): bias and spread of the log-mass, bias and spread of the mean score
     large_sharpness: Float64Array  # (e,)
     shifts: Float64Array  # (3, e): quantiles ENDS of the misjudged score
+    mean_shifts: Float64Array  # (3, e): and of the misjudged mean score
 
     @classmethod
     def unknown(cls) -> Self:
         """Before anything was learned: the expectation counts for nothing beside a sample."""
         nothing = np.array([[0.0], [1e3], [0.0], [1e3]])
-        return cls(np.array([1.0]), nothing, np.array([1.0]), np.array([[0.0], [-1.0], [1.0]]))
+        anything = np.array([[0.0], [-1.0], [1.0]])
+        return cls(np.array([1.0]), nothing, np.array([1.0]), anything, anything)
 
     @classmethod
     def learn(
@@ -45,6 +47,7 @@ class Misfit:
         mean_difference: Float64Array,
         large_sharpness: Float64Array,
         large_log_ratio: Float64Array,
+        large_mean_difference: Float64Array,
     ) -> Self:
         """From the true values against the expected ones of n left-out rows, (n, g) and (n, e)."""
         rows = []
@@ -52,7 +55,8 @@ class Misfit:
             bias = np.median(off, axis=0)
             rows += [bias, np.quantile(np.abs(off - bias), QUANTILE, axis=0) / NORMAL_QUANTILE]
         shifts = np.quantile(large_log_ratio / large_sharpness, ENDS, axis=0)
-        return cls(sharpness, np.array(rows), large_sharpness, shifts)
+        mean_shifts = np.quantile(large_mean_difference, ENDS, axis=0)
+        return cls(sharpness, np.array(rows), large_sharpness, shifts, mean_shifts)
 
     def at(self, sharpness: float) -> tuple[float, float, float, float]:
         """Bias and spread of the log-mass, bias and spread of the mean score; at sharpness 0 nothing is off."""
@@ -60,7 +64,10 @@ class Misfit:
         bias, spread, mean_bias, mean_spread = (float(np.interp(sharpness, grid, [0.0, *row])) for row in self.table)
         return bias, spread, mean_bias, mean_spread
 
-    def shift(self, sharpness: Float64Array) -> Float64Array:
-        """By how much the highest unread score is misjudged (m, 3), at the quantiles ``ENDS``."""
-        places = np.log(self.large_sharpness)
-        return np.stack([np.interp(np.log(sharpness), places, row) for row in self.shifts], axis=1)
+    def beyond(self, sharpness: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """By how much the highest unread score and the unread mean score are misjudged, (m, 3) each at the quantiles ``ENDS``."""
+        places, at = np.log(self.large_sharpness), np.log(sharpness)
+        shifts, mean_shifts = (
+            np.stack([np.interp(at, places, row) for row in table], axis=1) for table in (self.shifts, self.mean_shifts)
+        )
+        return shifts, mean_shifts

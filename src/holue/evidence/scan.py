@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import reduce
 
@@ -22,6 +21,7 @@ from holue.evidence.evidence import Evidence, merge
 from holue.evidence.kernel import SUBJECT_BLOCK as SUBJECT_BLOCK
 from holue.evidence.kernel import kernel_for
 from holue.evidence.link import Link, cosine_link
+from holue.evidence.team import team
 from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 
@@ -68,13 +68,8 @@ def scan(
             kernel.add(sums, block, first_subject, room)
         return sums.evidence()
 
-    with single_threaded() if kernel.uses_blas else nullcontext():
-        if workers == 1:
-            return read(0)
-        with ThreadPoolExecutor(workers - 1) as pool:
-            others = [pool.submit(read, worker) for worker in range(1, workers)]
-            first = read(0)
-            return reduce(merge, [other.result() for other in others], first)
+    with single_threaded() if kernel.uses_blas else nullcontext(), team(workers) as share:
+        return reduce(merge, share(read, range(workers)))
 
 
 def _blocks(parts: Iterable[Block], begin: int, end: int, size: int) -> Iterator[Block]:

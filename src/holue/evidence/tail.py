@@ -104,7 +104,7 @@ def with_tail(
             whole[:, :, column] = _averaged(log_seen[:, column], mean_seen[:, column], measured, *misfit.at(a))
     if not within.all():
         seen = log_seen[:, ~within], mean_seen[:, ~within], sharpness[~within]
-        whole[:, :, ~within] = _extremes(*seen, unread, misfit.shift(sharpness[~within]))
+        whole[:, :, ~within] = _extremes(*seen, unread, *misfit.beyond(sharpness[~within]))
     return whole
 
 
@@ -188,16 +188,19 @@ def _extremes(
     sharpness: Float64Array,
     unread: Unread,
     shift: Float64Array,
+    mean_shift: Float64Array,
 ) -> Estimate:
     log_far, mean_far = unread.highest(sharpness, log_seen - sharpness * np.maximum(shift, 0.0).max(axis=1))
-    # The estimate, and the ends of three standard errors: all unread scores shifted by as much as the highest was misjudged.
-    log_mass = np.logaddexp(log_seen[:, :, None], log_far[:, :, None] + sharpness[:, None] * shift)
-    share = np.exp(log_far[:, :, None] + sharpness[:, None] * shift - log_mass)
-    mean = mean_seen[:, :, None] + share * (mean_far[:, :, None] + shift - mean_seen[:, :, None])
+    # The estimate, and the ends of three standard errors: as much as the highest score and the mean were misjudged.
+    log_cases = log_far[:, :, None] + sharpness[:, None] * shift
+    log_mass = np.logaddexp(log_seen[:, :, None], log_cases)
+    share = np.exp(log_cases - log_mass)[:, :, :, None]
+    apart = (mean_far - mean_seen)[:, :, None] + mean_shift
+    mean = mean_seen[:, :, None] + (share * apart[:, :, None, :]).reshape(*log_seen.shape, -1)
     return log_mass[:, :, 0], mean[:, :, 0], _third(log_mass), _third(mean)
 
 
 def _third(cases: npt.NDArray[np.float64]) -> Float64Array:
-    """A third of the way to the farther end."""
+    """A third of the way from the first to the farthest."""
     error: Float64Array = np.abs(cases[:, :, 1:] - cases[:, :, :1]).max(axis=2) / 3
     return error

@@ -32,6 +32,7 @@ def save_index(index: ApproximateIndex, directory: str | os.PathLike[str]) -> No
         "misfit": index.misfit.table,
         "misfit_large_sharpness": index.misfit.large_sharpness,
         "misfit_shifts": index.misfit.shifts,
+        "misfit_mean_shifts": index.misfit.mean_shifts,
     }
     write_artifact(directory, KIND, content, arrays)
 
@@ -49,7 +50,7 @@ def load_index(directory: str | os.PathLike[str], gallery: Gallery | FloatArray)
                 f"reordered since (its first {len(rows)} rows differ); build the index again and save it"
             )
         lists = Lists.from_order(known, rows, starts)
-        learned = ("misfit_sharpness", "misfit", "misfit_large_sharpness", "misfit_shifts")
+        learned = ("misfit_sharpness", "misfit", "misfit_large_sharpness", "misfit_shifts", "misfit_mean_shifts")
         misfit = Misfit(*(arrays[name] for name in learned))
         later = directions[len(rows) :] if len(directions) > len(rows) else None
         sample = Sample.from_places(lists, at)
