@@ -58,6 +58,15 @@ def test_an_outgrown_gallery_is_told_once_with_its_numbers(world: SimulatedWorld
     assert abouts(recognizer) == ["gallery"], "asked, it goes on saying so"
 
 
+@pytest.mark.parametrize("verb", ["predict", "identify"])
+def test_the_warning_points_at_the_line_that_asked(world: SimulatedWorld, verb: str) -> None:
+    recognizer = calibrated(world).enroll(*more(world, 60))
+    with pytest.warns(CalibrationWarning) as caught:
+        # a helper of numpy between the call and whoever called this test: one level too many would name its file
+        np.apply_along_axis(lambda probe: [len(getattr(recognizer, verb)(probe[None]))], 1, world.probes.X[:1])
+    assert caught[0].filename == __file__
+
+
 def test_calibrating_anew_removes_the_doubt(world: SimulatedWorld) -> None:
     recognizer = calibrated(world).enroll(*more(world, 60))
     assert abouts(recognizer) == ["gallery"]

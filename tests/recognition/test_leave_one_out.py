@@ -86,6 +86,15 @@ def test_a_leave_one_out_calibration_is_saved_and_gives_candidate_sets(enrolled,
     assert np.mean(held) > 0.87
 
 
+def test_a_fixed_threshold_stays_and_the_quality_is_learned(enrolled):
+    gallery, probes = enrolled.gallery, enrolled.probes
+    recognizer = OpenSetRecognizer("holue-plus", threshold=0.5, threads=1)
+    recognizer.fit(gallery.X, gallery.y, gallery.concentration)
+    recognizer.calibrate_leave_one_out(gallery.X, gallery.y, gallery.concentration)
+    assert recognizer.operating_point_.threshold == 0.5
+    assert np.isfinite(recognizer.predict_uncertainty(probes.X[:5], probes.concentration[:5])).all()
+
+
 def test_people_count_the_same_however_many_samples_they_have():
     scores = np.array([0.9] * 50 + [0.5, 0.4, 0.3])
     weight = np.array([1 / 50] * 50 + [1.0, 1.0, 1.0])

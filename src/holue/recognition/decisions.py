@@ -26,6 +26,7 @@ from holue.errors import CalibrationDataError, InvalidParameterError, InvalidSub
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.recognition.fingerprint import fresh_rows
+from holue.recognition.knowledge import knowledge_of
 from holue.recognition.truth import people, truth_rows
 
 if TYPE_CHECKING:
@@ -139,10 +140,11 @@ class Development:
         subject: object,
     ) -> Development:
         """Read the probes in their gallery and compare the answers with the truth."""
-        reading = recognizer._reading(X, concentration, top_k=1, gallery=gallery)
+        now = knowledge_of(recognizer)
+        reading = recognizer._reading(X, concentration, top_k=1, gallery=gallery, now=now)
         truth = truth_rows(reading.gallery, y, len(reading))
         person, all_named = people(y, subject, len(reading))
-        rows = fresh_rows(reading.probes, recognizer)
+        rows = fresh_rows(reading.probes, now.calibration_fingerprints)
         reading, truth, person = reading.take(rows), truth[rows], person[rows]
         top = reading.evidence.top_index[:, 0]
         counted, wrong = risk_columns(risk, truth >= 0, reading.accepted, top == truth)
@@ -160,7 +162,7 @@ class Development:
         person = person[counted]
         n_subjects = len(np.unique(person)) if all_named else None
         code = np.arange(len(person)) if unit == "probe" else np.unique(person, return_inverse=True)[1]
-        quality = recognizer._quality()(reading)
+        quality = recognizer._quality(now)(reading)
         decisions = Decisions(quality[counted], wrong[counted], code.astype(np.int64))
         return cls(decisions, quality, n_subjects, len(reading.gallery))
 

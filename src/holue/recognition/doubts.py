@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from holue.errors import InvalidParameterError
 from holue.recognition.drift import DriftState
+from holue.recognition.knowledge import Knowledge, knowledge_of
 
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer
@@ -53,7 +54,29 @@ def calibration_doubts(recognizer: OpenSetRecognizer, *, drift: DriftState | Non
     >>> [doubt.about for doubt in calibration_doubts(recognizer.enroll(np.eye(8)[4:], range(4, 8)))]
     ['gallery']
     """
-    gallery, point = recognizer._calibrated()
+    return _doubts(recognizer, knowledge_of(recognizer), drift)
+
+
+def tell_doubts(recognizer: OpenSetRecognizer, now: Knowledge) -> None:
+    """Warn, in the name of the caller's caller, of what was not told before; a growing gallery warns once."""
+    for doubt in _doubts(recognizer, now):
+        if doubt.about not in now.told:
+            now.told.add(doubt.about)
+            warnings.warn(doubt.sentence, CalibrationWarning, stacklevel=3)
+
+
+def refuse_other_model(recognizer: OpenSetRecognizer, verb: str) -> None:
+    """Enrolling or calibrating with another model's embeddings is never right: cosines between two models mean nothing."""
+    enrolled_with, now = knowledge_of(recognizer).embedding_model, recognizer.embedding_model
+    if enrolled_with != now:
+        raise InvalidParameterError(
+            f"{verb}: embedding_model is {_name(now)} and the gallery was enrolled with {_name(enrolled_with)}, whose embeddings "
+            "cannot be compared with it; call fit with samples of the new model"
+        )
+
+
+def _doubts(recognizer: OpenSetRecognizer, known: Knowledge, drift: DriftState | None = None) -> tuple[Doubt, ...]:
+    gallery, point, certificate = known.gallery, known.point, known.certificate
     doubts = []
     calibrated_for, most = point.carried_from or point.n_subjects, LARGEST_GROWTH[recognizer.hold]
     factor = _factor(len(gallery), calibrated_for)
@@ -63,14 +86,13 @@ def calibration_doubts(recognizer: OpenSetRecognizer, *, drift: DriftState | Non
             f"(at most {most:g} with hold={recognizer.hold!r}): calibrate anew at this size"
         )
         doubts.append(Doubt("gallery", sentence))
-    certificate = getattr(recognizer, "certificate_", None)
     if certificate is not None and _factor(len(gallery), certificate.n_gallery) > CERTIFIED_GROWTH:
         sentence = (
             f"the gallery holds {len(gallery)} subjects and its risk was certified for {certificate.n_gallery}: the "
             "guarantee does not reach so far; certify anew at this size"
         )
         doubts.append(Doubt("certificate", sentence))
-    enrolled_with, now = recognizer.embedding_model_, recognizer.embedding_model
+    enrolled_with, now = known.embedding_model, recognizer.embedding_model
     if enrolled_with != now:
         sentence = (
             f"the embedding model changed from {_name(enrolled_with)} to {_name(now)}: its cosines mean something else; enrol "
@@ -80,25 +102,6 @@ def calibration_doubts(recognizer: OpenSetRecognizer, *, drift: DriftState | Non
     if drift is not None and drift.alarm:
         doubts.append(Doubt("drift", str(drift)))
     return tuple(doubts)
-
-
-def tell_doubts(recognizer: OpenSetRecognizer, told: set[str]) -> None:
-    """Warn of what was not told before; ``told`` remembers what doubts were about, so that a growing gallery warns once."""
-    for doubt in calibration_doubts(recognizer):
-        if doubt.about not in told:
-            told.add(doubt.about)
-            warnings.warn(doubt.sentence, CalibrationWarning, stacklevel=4)
-
-
-def refuse_other_model(recognizer: OpenSetRecognizer, verb: str) -> None:
-    """Enrolling or calibrating with another model's embeddings is never right: cosines between two models mean nothing."""
-    recognizer._fitted()
-    enrolled_with, now = recognizer.embedding_model_, recognizer.embedding_model
-    if enrolled_with != now:
-        raise InvalidParameterError(
-            f"{verb}: embedding_model is {_name(now)} and the gallery was enrolled with {_name(enrolled_with)}, whose embeddings "
-            "cannot be compared with it; call fit with samples of the new model"
-        )
 
 
 def _factor(size: int, other: int) -> float:

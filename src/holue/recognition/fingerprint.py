@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +11,7 @@ import numpy.typing as npt
 from holue.errors import CalibrationDataError
 from holue.gallery.embeddings import Embeddings
 
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
-
 Fingerprints = npt.NDArray[np.uint64]
-
 
 CHANCE = 0.01
 """The share of probes that may be copies by chance: public collections hold the same picture twice now and then."""
@@ -33,12 +28,11 @@ def fingerprints(probes: Embeddings) -> Fingerprints:
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
-def fresh_rows(probes: Embeddings, recognizer: OpenSetRecognizer) -> npt.NDArray[np.int64]:
-    """The development probes that did not calibrate the recogniser: only from these may a guarantee come.
+def fresh_rows(probes: Embeddings, learned: Fingerprints | None) -> npt.NDArray[np.int64]:
+    """The development probes that are not among those learned from: only from these may a guarantee come.
 
     A few copies are left out with a warning; more than 1 in 100 are a mistake, and refused.
     """
-    learned: Fingerprints | None = getattr(recognizer, "calibration_fingerprints_", None)
     if learned is None:
         return np.arange(len(probes))
     reused = np.isin(fingerprints(probes), learned)

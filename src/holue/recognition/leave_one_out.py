@@ -28,13 +28,14 @@ from holue.recognition.checks import check_share
 from holue.recognition.conformal import ConformalScores
 from holue.recognition.doubts import refuse_other_model
 from holue.recognition.fingerprint import fingerprints
+from holue.recognition.knowledge import change, knowledge_of
 from holue.recognition.operating import OperatingPoint, tail_of
 from holue.recognition.quality import SCORES
 from holue.recognition.reading import Reading
 from holue.recognition.seeds import generator
 from holue.recognition.settings import check_settings
 from holue.recognition.truth import correct_answers
-from holue.recognition.validation import quality_levels
+from holue.recognition.validation import point_at_threshold, quality_levels
 
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer
@@ -74,7 +75,7 @@ def leave_one_out_calibration(
     _check_same_gallery(left, recognizer)
     check_leave_one_out(left)
     if recognizer.threshold is not None:
-        point = recognizer._fixed_point(left.gallery)
+        point = point_at_threshold(recognizer.threshold, left.gallery, recognizer.unknown_prior)
     else:
         point = left_out_point(
             left, recognizer.target_fpir, unknown_prior=recognizer.unknown_prior, threads=recognizer.threads
@@ -82,12 +83,13 @@ def leave_one_out_calibration(
     reading, truth, own_score = left_out_reading(left, point, recognizer.temperature, recognizer.threads)
     if score.needs_fit:
         score.fit(reading, correct_answers(reading, truth), generator(recognizer.random_state))
-    recognizer._forget()
-    recognizer.operating_point_ = point
-    recognizer.quality_ = score
-    recognizer.quality_levels_ = quality_levels(score, reading)
-    recognizer.calibration_fingerprints_ = fingerprints(left.samples)
-    recognizer.conformal_scores_ = _conformal_scores(left, reading, own_score)
+    learned = {
+        "quality": score,
+        "quality_levels": quality_levels(score, reading),
+        "calibration_fingerprints": fingerprints(left.samples),
+        "conformal_scores": _conformal_scores(left, reading, own_score),
+    }
+    change(recognizer, lambda now: now.recalibrated(point, recognizer.hold, **learned))
     return recognizer
 
 
@@ -195,7 +197,7 @@ def _conformal_scores(left: LeftOut, reading: Reading, own_score: Float64Array) 
 
 
 def _check_same_gallery(left: LeftOut, recognizer: OpenSetRecognizer) -> None:
-    enrolled = recognizer._fitted()
+    enrolled = knowledge_of(recognizer).gallery
     if not np.array_equal(np.sort(enrolled.subjects), left.gallery.subjects):
         raise InvalidSubjectsError(
             f"leaving one out needs the samples of the enrolled gallery: y names {len(left.gallery)} subjects, "

@@ -17,7 +17,6 @@ from holue.errors import (
     InvalidParameterError,
     InvalidSubjectsError,
     NotCalibratedError,
-    NotFittedYetError,
 )
 from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings, Float64Array
@@ -30,6 +29,7 @@ from holue.recognition.doubts import Doubt, calibration_doubts, refuse_other_mod
 from holue.recognition.drift import DriftState
 from holue.recognition.fingerprint import Fingerprints, fingerprints
 from holue.recognition.identifications import Identifications, named
+from holue.recognition.knowledge import Knowledge, Known, change, knowledge_of
 from holue.recognition.leave_one_out import leave_one_out_calibration
 from holue.recognition.operating import Hold, OperatingPoint
 from holue.recognition.posterior import log_posterior
@@ -38,7 +38,7 @@ from holue.recognition.reading import Reading
 from holue.recognition.saved import read_recognizer, write_recognizer
 from holue.recognition.search import Search, SearchKind, search_of
 from holue.recognition.seeds import RandomState, generator
-from holue.recognition.settings import LEARNED, check_settings
+from holue.recognition.settings import check_settings
 from holue.recognition.truth import correct_answers, people, truth_rows
 from holue.recognition.validation import (
     point_at_fpir,
@@ -93,16 +93,14 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     array(['ann', UNKNOWN], dtype=object)
     """
 
-    gallery_: Gallery
-    operating_point_: OperatingPoint
-    quality_: QualityScore
-    n_features_in_: int
-    quality_levels_: Float64Array
-    calibration_fingerprints_: Fingerprints
-    conformal_scores_: ConformalScores
-    certificate_: RiskCertificate
-    embedding_model_: str | None
-    _told: set[str]
+    gallery_ = Known[Gallery]()
+    operating_point_ = Known[OperatingPoint]()
+    quality_ = Known[QualityScore]()
+    quality_levels_ = Known[Float64Array]()
+    calibration_fingerprints_ = Known[Fingerprints]()
+    conformal_scores_ = Known[ConformalScores]()
+    certificate_ = Known[RiskCertificate]()
+    _knowledge: Knowledge | None = None
     _search: Search
 
     def __init__(
@@ -149,14 +147,11 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             )
         gallery = Gallery.from_samples(X, y, concentration, media=media, weighting=self.weighting)
         require_two(len(gallery), "fit")
-        self._forget()
-        self.gallery_ = gallery
-        self.embedding_model_ = self.embedding_model
-        self.n_features_in_ = gallery.dim
+        point, quality = None, None
         if self.threshold is not None:
-            self.operating_point_ = point_at_threshold(self.threshold, gallery, self.unknown_prior)
-            if not SCORES[self.method].needs_fit:
-                self.quality_ = SCORES[self.method]()
+            point = point_at_threshold(self.threshold, gallery, self.unknown_prior)
+            quality = None if SCORES[self.method].needs_fit else SCORES[self.method]()
+        self._knowledge = Knowledge(gallery, self.embedding_model, point, quality)
         return self
 
     def calibrate(
@@ -177,9 +172,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         gallery's size (see ``hold``).
         """
         check_settings(self)
-        enrolled = self._fitted()
         refuse_other_model(self, "calibrate")
-        development = self._validation_gallery(gallery)
+        enrolled = knowledge_of(self).gallery
+        development = validation_gallery(gallery, enrolled, self.weighting)
         probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
         score = SCORES[self.method]()
         if score.needs_concentration and probes.concentrations is None:
@@ -197,13 +192,13 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         reading = self._read(probes, Search("exact", development), point)
         if score.needs_fit:
             score.fit(reading, correct_answers(reading, truth), generator(self.random_state))
-        self._forget()
-        self.operating_point_ = point.for_gallery(len(enrolled), self.hold)
-        self.quality_ = score
-        person, _ = people(y, None, len(probes))
-        self.quality_levels_ = quality_levels(score, reading)
-        self.calibration_fingerprints_ = np.unique(fingerprints(probes))
-        self.conformal_scores_ = ConformalScores.of(reading, truth, person)
+        learned = {
+            "quality": score,
+            "quality_levels": quality_levels(score, reading),
+            "calibration_fingerprints": np.unique(fingerprints(probes)),
+            "conformal_scores": ConformalScores.of(reading, truth, people(y, None, len(probes))[0]),
+        }
+        change(self, lambda now: now.recalibrated(point, self.hold, **learned))
         return self
 
     def calibrate_leave_one_out(
@@ -226,8 +221,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         :meth:`calibrate` bases it on the strangers that also set the threshold. ``gallery`` is as there; ``subject`` names the
         person behind every probe, strangers too, where ``y`` does not.
         """
-        enrolled, point = self._calibrated()
-        probes, searched = Embeddings.from_samples(X, None, dim=enrolled.dim), self._validation_gallery(gallery)
+        enrolled, point, _ = self._calibrated()
+        probes = Embeddings.from_samples(X, None, dim=enrolled.dim)
+        searched = validation_gallery(gallery, enrolled, self.weighting)
         reading = self._read(probes, Search("exact", searched), point.for_gallery(len(searched), self.hold))
         truth = truth_rows(reading.gallery, y, len(reading))
         self.conformal_scores_ = ConformalScores.of(reading, truth, people(y, subject, len(reading))[0])
@@ -243,49 +239,65 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         replace: bool = False,
     ) -> Self:
         """Add subjects (``replace=True`` renews enrolled ones); the operating point follows the gallery's size."""
-        gallery = self._fitted()
         refuse_other_model(self, "enroll")
-        return self._change(gallery.enroll(X, y, concentration, media=media, weighting=self.weighting, replace=replace))
+        how: dict[str, Any] = {"media": media, "weighting": self.weighting, "replace": replace}
+        change(self, lambda now: now.with_gallery(now.gallery.enroll(X, y, concentration, **how), self.hold))
+        return self
 
     def remove(self, subject: object) -> Self:
         """Remove one subject, or several; the operating point follows the gallery's size."""
-        gallery = self._fitted().remove(subject)
-        require_two(len(gallery), "remove")
-        return self._change(gallery)
+
+        def without(now: Knowledge) -> Knowledge:
+            gallery = now.gallery.remove(subject)
+            require_two(len(gallery), "remove")
+            return now.with_gallery(gallery, self.hold)
+
+        change(self, without)
+        return self
 
     # -- answer -------------------------------------------------------------------------------------------------------
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The columns of :meth:`predict_proba`: enrolled subjects in gallery order, then UNKNOWN."""
-        return np.array([*self._fitted().subjects.tolist(), UNKNOWN], dtype=object)
+        return np.array([*knowledge_of(self).gallery.subjects.tolist(), UNKNOWN], dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of coordinates of an embedding, d."""
+        return self.gallery_.dim
+
+    @property
+    def embedding_model_(self) -> str | None:
+        """The fingerprint of the model that the gallery was enrolled with."""
+        return knowledge_of(self).embedding_model
 
     def predict(self, X: object, concentration: object = None) -> npt.NDArray[Any]:
         """The subject of each probe, or UNKNOWN (object array). Two-way always: only :meth:`identify` filters.
 
         Decisions, scores and GalUE's probabilities do not read ``concentration``; all methods take it, so that one call fits all.
         """
-        gallery, point = self._calibrated()
+        gallery, point, now = self._calibrated()
         evidence = self._best(gallery, X, concentration)
-        tell_doubts(self, self._told)
+        tell_doubts(self, now)
         return named(gallery.subjects[evidence.top_index[:, 0]], evidence.top_scores[:, 0] >= point.threshold)
 
     def decision_function(self, X: object, concentration: object = None) -> Float64Array:
         """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
-        gallery, point = self._calibrated()
+        gallery, point, _ = self._calibrated()
         return np.asarray(self._best(gallery, X, concentration).top_scores[:, 0] - point.threshold, dtype=np.float64)
 
     def predict_proba(self, X: object, concentration: object = None) -> Float64Array:
         """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
-        gallery, point = self._calibrated()
+        gallery, point, _ = self._calibrated()
         probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         log_p, log_p_unknown = log_posterior(probes.directions, gallery.directions, point.model, point.prior)
         return np.exp(np.column_stack([log_p, log_p_unknown]))
 
     def predict_uncertainty(self, X: object, concentration: object = None) -> Float64Array:
         """Uncertainty of each answer; higher = less certain. ``1 − q`` where the quality is a probability, else ``−q``."""
-        reading = self._reading(X, concentration, top_k=1)
-        return self._quality().uncertainty(reading)
+        now = knowledge_of(self)
+        return self._quality(now).uncertainty(self._reading(X, concentration, top_k=1, now=now))
 
     def predict_set(self, X: object, confidence_level: float = 0.95, concentration: object = None) -> CandidateSets:
         """The smallest sets of answers, UNKNOWN among them, that hold the truth with probability ``confidence_level``.
@@ -293,10 +305,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         It holds for probes of enrolled subjects and for strangers separately (see ``conformal.py``), as long as they are
         like the calibration probes and the gallery is of about the size of theirs. Reads GalUE's posterior, whatever the method.
         """
-        gallery, point = self._calibrated()
-        if not hasattr(self, "conformal_scores_"):
+        gallery, point, now = self._calibrated()
+        if now.conformal_scores is None:
             raise NotCalibratedError("candidate sets rest on validation probes: call calibrate(X_dev, y_dev) first")
-        thresholds = self.conformal_scores_.thresholds(confidence_level)
+        thresholds = now.conformal_scores.thresholds(confidence_level)
         probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         return candidate_sets(probes, gallery, point, *thresholds, confidence_level, self.threads)
 
@@ -309,10 +321,11 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
             raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
-        shown = min(int(top_k), len(self._fitted()))
-        reading = self._reading(X, concentration, top_k=shown)
-        tell_doubts(self, self._told)
-        return Identifications.of(reading, self._quality(), self.filter_threshold, shown)
+        now = knowledge_of(self)
+        shown = min(int(top_k), len(now.gallery))
+        reading = self._reading(X, concentration, top_k=shown, now=now)
+        tell_doubts(self, now)
+        return Identifications.of(reading, self._quality(now), self._filter_threshold(now.certificate), shown)
 
     def doubts(self, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
         """Why the calibration may no longer fit (a gallery outgrown, another embedding model, drift); empty if nothing does.
@@ -324,22 +337,19 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     @property
     def filter_threshold(self) -> float:
         """The quality below which answers are filtered: set by hand, else certified, else −inf (nothing is)."""
-        if self.filter_below is not None:
-            return float(self.filter_below)
-        return self.certificate_.filter_below if hasattr(self, "certificate_") else -np.inf
+        return self._filter_threshold(getattr(self, "certificate_", None))
 
     def score(self, X: object, y: object, concentration: object = None) -> float:
         """Share of right answers: the enrolled subject named, or the stranger rejected."""
-        gallery, point = self._calibrated()
+        gallery, point, _ = self._calibrated()
         probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
-        reading = self._read(probes, gallery, point, top_k=1)
+        reading = self._read(probes, gallery, point)
         return float(correct_answers(reading, truth_rows(gallery, y, len(probes))).mean())
 
     # -- save and load ------------------------------------------------------------------------------------------------
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write a directory of ``manifest.json`` and ``.npy`` files, atomically; an earlier save there is replaced."""
-        self._fitted()
         write_recognizer(self, directory)
 
     @classmethod
@@ -350,31 +360,21 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "gallery_")
+        return self._knowledge is not None
 
-    def _fitted(self) -> Gallery:
-        if not hasattr(self, "gallery_"):
-            raise NotFittedYetError("this OpenSetRecognizer has no gallery yet: call fit(X, y) first")
-        return self.gallery_
+    def _calibrated(self) -> tuple[Gallery, OperatingPoint, Knowledge]:
+        """The gallery and the operating point of one moment, which belong together, and all else that was known then."""
+        now = knowledge_of(self)
+        return now.gallery, now.point, now
 
-    def _calibrated(self) -> tuple[Gallery, OperatingPoint]:
-        gallery = self._fitted()
-        if not hasattr(self, "operating_point_"):
-            raise NotCalibratedError(
-                "this OpenSetRecognizer has no operating point yet: call calibrate(X_dev, y_dev) with validation probes, "
-                "or construct it with threshold= where you know the cosine to accept at"
-            )
-        return gallery, self.operating_point_
-
-    def _quality(self) -> QualityScore:
-        if not hasattr(self, "quality_"):
-            raise NotCalibratedError(
-                f"method={self.method!r} is learned from validation probes: call calibrate(X_dev, y_dev, concentration) first"
-            )
+    def _quality(self, now: Knowledge | None = None) -> QualityScore:
         check_settings(self)
-        if type(self.quality_) is not SCORES[self.method]:
-            raise NotCalibratedError(f"the method was set to {self.method!r} after calibrating: call calibrate again")
-        return self.quality_
+        return (now or knowledge_of(self)).quality_of(self.method)
+
+    def _filter_threshold(self, certificate: RiskCertificate | None) -> float:
+        if self.filter_below is not None:
+            return float(self.filter_below)
+        return -np.inf if certificate is None else certificate.filter_below
 
     def _reading(
         self,
@@ -383,15 +383,14 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         *,
         top_k: int,
         gallery: Gallery | tuple[object, ...] | None = None,
+        now: Knowledge | None = None,
     ) -> Reading:
-        enrolled, point = self._calibrated()
-        self._quality()
-        probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
-        searched = self._validation_gallery(gallery)
+        now = now or knowledge_of(self)
+        point = now.point
+        self._quality(now)
+        probes = Embeddings.from_samples(X, concentration, dim=now.gallery.dim)
+        searched = validation_gallery(gallery, now.gallery, self.weighting)
         return self._read(probes, searched, point.for_gallery(len(searched), self.hold), top_k=top_k)
-
-    def _validation_gallery(self, gallery: Gallery | tuple[object, ...] | None) -> Gallery:
-        return validation_gallery(gallery, self._fitted(), self.weighting)
 
     def _read(self, probes: Embeddings, gallery: Gallery | Search, point: OperatingPoint, top_k: int = 1) -> Reading:
         search = gallery if isinstance(gallery, Search) else search_of(self, gallery)
@@ -400,15 +399,3 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     def _best(self, gallery: Gallery, X: object, concentration: object) -> Evidence:
         probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         return search_of(self, gallery).scan(probes.directions, [], top_k=1, threads=self.threads)
-
-    def _change(self, gallery: Gallery) -> Self:
-        if hasattr(self, "operating_point_"):  # first what can fail, so that a refusal changes nothing
-            self.operating_point_ = self.operating_point_.for_gallery(len(gallery), self.hold)
-        self.gallery_ = gallery
-        return self
-
-    def _forget(self) -> None:
-        self._told = set()
-        for name in LEARNED:
-            if hasattr(self, name):
-                delattr(self, name)

@@ -14,6 +14,7 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.artifact import read_artifact, write_artifact
 from holue.recognition.certificate import RiskCertificate
 from holue.recognition.conformal import ConformalScores
+from holue.recognition.knowledge import Knowledge, knowledge_of
 from holue.recognition.model import Prior
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality import SCORES
@@ -26,26 +27,24 @@ if TYPE_CHECKING:
 KIND = "recognizer"
 QUALITY = "quality_"
 CONFORMAL = "conformal_"
-LEARNED = ("quality_levels_", "calibration_fingerprints_")
+LEARNED = ("quality_levels", "calibration_fingerprints")
 
 R = TypeVar("R", bound="OpenSetRecognizer")
 
 
 def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike[str]) -> None:
     """Write a fitted recogniser; what it has not learned yet is left out."""
-    gallery = recognizer.gallery_
-    point = getattr(recognizer, "operating_point_", None)
-    quality = getattr(recognizer, "quality_", None)
+    now = knowledge_of(recognizer)
+    gallery, point, quality, certificate = now.gallery, now.operating_point, now.quality, now.certificate
     check_settings(recognizer)
     plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in recognizer.get_params().items()}
     parameters: dict[str, Any] = plain
     if not isinstance(recognizer.random_state, int | np.integer | None):
         parameters["random_state"] = None  # a generator is spent once used; a seed is all that can be kept
-    certificate: RiskCertificate | None = getattr(recognizer, "certificate_", None)
     content = {
         "parameters": parameters,
         "gallery_version": gallery.version,
-        "embedding_model": recognizer.embedding_model_,
+        "embedding_model": now.embedding_model,
         "operating_point": None if point is None else asdict(point),
         "quality": quality is not None,
         "certificate": None if certificate is None else certificate.to_dict(),
@@ -55,11 +54,9 @@ def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike
         arrays["concentrations"] = gallery.concentrations
     if quality is not None:
         arrays |= {QUALITY + name: value for name, value in quality.state().items()}
-    for name in LEARNED:
-        if hasattr(recognizer, name):
-            arrays[name.rstrip("_")] = getattr(recognizer, name)
-    if hasattr(recognizer, "conformal_scores_"):
-        arrays |= {CONFORMAL + name: value for name, value in recognizer.conformal_scores_.arrays().items()}
+    arrays |= {name: getattr(now, name) for name in LEARNED if getattr(now, name) is not None}
+    if now.conformal_scores is not None:
+        arrays |= {CONFORMAL + name: value for name, value in now.conformal_scores.arrays().items()}
     write_artifact(directory, KIND, content, arrays)
 
 
@@ -69,29 +66,28 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
     try:
         recognizer = cls(**content["parameters"])
         check_settings(recognizer)
-        recognizer.gallery_ = _gallery(arrays, int(content["gallery_version"]))
-        recognizer.embedding_model_ = content.get("embedding_model")
-        recognizer._told = set()
-        recognizer.n_features_in_ = recognizer.gallery_.dim
+        known: dict[str, Any] = {name: arrays.get(name) for name in LEARNED}
         if content["operating_point"] is not None:
             fields = dict(content["operating_point"])
             tail = None if fields["tail"] is None else StrangerTail(**fields["tail"])
-            recognizer.operating_point_ = OperatingPoint(**{**fields, "prior": Prior(**fields["prior"]), "tail": tail})
+            known["operating_point"] = OperatingPoint(**{**fields, "prior": Prior(**fields["prior"]), "tail": tail})
         if content["quality"]:
-            quality = SCORES[recognizer.method]()
-            quality.restore({k.removeprefix(QUALITY): v for k, v in arrays.items() if k.startswith(QUALITY)})
-            recognizer.quality_ = quality
+            known["quality"] = SCORES[recognizer.method]()
+            known["quality"].restore(_named(QUALITY, arrays))
         if content.get("certificate") is not None:
-            recognizer.certificate_ = RiskCertificate.from_dict(content["certificate"])
-        for name in LEARNED:
-            if name.rstrip("_") in arrays:
-                setattr(recognizer, name, arrays[name.rstrip("_")])
-        scores = {k.removeprefix(CONFORMAL): v for k, v in arrays.items() if k.startswith(CONFORMAL)}
-        if scores:
-            recognizer.conformal_scores_ = ConformalScores(**scores)
+            known["certificate"] = RiskCertificate.from_dict(content["certificate"])
+        if scores := _named(CONFORMAL, arrays):
+            known["conformal_scores"] = ConformalScores(**scores)
+        gallery = _gallery(arrays, int(content["gallery_version"]))
+        recognizer._knowledge = Knowledge(gallery, content.get("embedding_model"), **known)
     except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe a recogniser ({error})") from error
     return recognizer
+
+
+def _named(prefix: str, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of one part, under its own names; ``quality_levels`` is a part of its own."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix) and k not in LEARNED}
 
 
 def _gallery(arrays: dict[str, npt.NDArray[Any]], version: int) -> Gallery:

@@ -14,16 +14,6 @@ from holue.recognition.search import SEARCHES
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer
 
-LEARNED = (
-    "operating_point_",
-    "quality_",
-    "quality_levels_",
-    "calibration_fingerprints_",
-    "conformal_scores_",
-    "certificate_",
-)
-"""What a calibration leaves in a recogniser, and another one replaces."""
-
 
 def check_settings(settings: OpenSetRecognizer) -> None:
     """Refuse a parameter outside its range; scikit-learn's constructors only store."""

@@ -1,0 +1,135 @@
+"""Answers while the gallery changes: each call answers from one version, and no change is lost."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from holue import OpenSetRecognizer
+from holue.datasets.simulated import SimulatedWorld
+from holue.errors import NotFittedYetError
+
+STATE = {
+    "_knowledge",
+    "gallery_",
+    "operating_point_",
+    "quality_",
+    "conformal_scores_",
+    "certificate_",
+    "embedding_model_",
+}
+
+
+class Interrupted(OpenSetRecognizer):
+    """A recogniser on which another thread acts right after the n-th time that it looks at what it has learned."""
+
+    interruption: tuple[int, Callable[[OpenSetRecognizer], object]] | None = None
+
+    def __getattribute__(self, name: str) -> Any:
+        try:
+            return super().__getattribute__(name)
+        finally:
+            planned = super().__getattribute__("interruption")
+            if planned is not None and name in STATE:
+                left, act = planned
+                self.interruption = None if left == 1 else (left - 1, act)
+                if left == 1:
+                    act(self)
+
+
+class Acting:
+    """Probes or samples that act when they are read, as another thread could."""
+
+    def __init__(self, X: object, act: Callable[[], object]) -> None:
+        self.X, self.act, self.acted = np.asarray(X), act, False
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if not self.acted:
+            self.acted = True
+            self.act()
+        return self.X.astype(dtype) if dtype is not None else self.X
+
+
+@pytest.fixture
+def recognizer(world: SimulatedWorld) -> Interrupted:
+    made = Interrupted("galue", target_fpir=0.1, hold="model").fit(world.gallery.X, world.gallery.y)
+    return made.calibrate(world.probes.X, world.probes.y)
+
+
+def shrink(recognizer: OpenSetRecognizer) -> object:
+    return recognizer.remove(recognizer.classes_[[0, 7, 20, 21, 22]])
+
+
+ANSWERS: dict[str, Callable[[OpenSetRecognizer, SimulatedWorld], Any]] = {
+    "predict": lambda r, world: r.predict(world.probes.X).astype(str),
+    "decision_function": lambda r, world: r.decision_function(world.probes.X),
+    "predict_proba": lambda r, world: r.predict_proba(world.probes.X),
+    "predict_uncertainty": lambda r, world: r.predict_uncertainty(world.probes.X),
+    "predict_set": lambda r, world: r.predict_set(world.probes.X, 0.9).p_unknown,
+    "identify": lambda r, world: r.identify(world.probes.X).p_unknown,
+    "score": lambda r, world: r.score(world.probes.X, world.probes.y),
+    "doubts": lambda r, world: str(r.doubts()),
+}
+
+
+@pytest.mark.parametrize("act", ["remove", "calibrate"])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_is_of_one_version_whenever_another_thread_changes_it(
+    name: str, act: str, recognizer: Interrupted, world: SimulatedWorld
+) -> None:
+    def change(other: OpenSetRecognizer) -> object:
+        if act == "remove":
+            return shrink(other)
+        return other.calibrate(world.probes.X[::-3], world.probes.y[::-3])
+
+    answer = ANSWERS[name]
+    changed = deepcopy(recognizer)
+    change(changed)
+    possible = [answer(deepcopy(recognizer), world), answer(changed, world)]
+    for at in range(1, 12):
+        fresh = deepcopy(recognizer)
+        fresh.interruption = (at, change)
+        given = answer(fresh, world)
+        assert any(np.array_equal(given, one) for one in possible), f"a mixture, when interrupted at look {at}"
+
+
+def test_what_is_saved_is_of_one_version(recognizer: Interrupted, tmp_path: Path) -> None:
+    for at in range(1, 8):
+        fresh = deepcopy(recognizer)
+        fresh.interruption = (at, shrink)
+        fresh.save(tmp_path / str(at))
+        saved = OpenSetRecognizer.load(tmp_path / str(at))
+        assert len(saved.gallery_) == saved.operating_point_.n_subjects
+
+
+def test_two_enrolments_at_once_are_both_kept(recognizer: Interrupted, world: SimulatedWorld) -> None:
+    one, other = world.probes.X[-1:], world.probes.X[-2:-1]
+    recognizer.enroll(Acting(one, lambda: recognizer.enroll(other, [802])), [801])
+    assert {801, 802} <= set(recognizer.gallery_.subjects.tolist())
+    assert len(recognizer.gallery_) == recognizer.operating_point_.n_subjects
+
+
+def test_an_enrolment_during_calibration_is_counted(recognizer: Interrupted, world: SimulatedWorld) -> None:
+    probes = Acting(world.probes.X, lambda: recognizer.enroll(world.probes.X[-1:], [801]))
+    recognizer.calibrate(probes, world.probes.y)
+    assert 801 in recognizer.gallery_.subjects
+    assert len(recognizer.gallery_) == recognizer.operating_point_.n_subjects
+
+
+def test_what_was_learned_is_absent_until_then_and_can_be_set_and_deleted(world: SimulatedWorld) -> None:
+    recognizer = OpenSetRecognizer("galue")
+    for name in ("gallery_", "operating_point_", "n_features_in_", "certificate_"):
+        assert not hasattr(recognizer, name)
+    with pytest.raises(NotFittedYetError, match="call fit"):
+        recognizer.certificate_ = object()  # type: ignore[assignment]
+    recognizer.fit(world.gallery.X, world.gallery.y)
+    assert recognizer.n_features_in_ == world.gallery.X.shape[1]
+    recognizer.calibrate(world.probes.X, world.probes.y)
+    point = recognizer.operating_point_
+    del recognizer.operating_point_
+    assert not hasattr(recognizer, "operating_point_")
+    recognizer.operating_point_ = point
+    assert recognizer.operating_point_ is point
