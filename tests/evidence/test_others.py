@@ -4,10 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import GalleryTooSmallError
+from holue.evidence import compressed
 from holue.evidence import others as module
+from holue.evidence.compressed import scan_compressed
 from holue.evidence.evidence import merge
 from holue.evidence.others import evidence_of_one, evidence_of_others
 from holue.evidence.scan import scan
+from holue.gallery.compressed import compress
 from holue.gallery.gallery import Gallery
 
 
@@ -50,6 +53,28 @@ def test_the_own_subject_put_back_gives_the_whole_gallery_even_where_it_dominate
     # With the own subject at a weight of 1, subtraction would have left nothing of this.
     assert np.isfinite(others.log_mass).all()
     assert (others.log_mass < whole.log_mass - 100).all()
+
+
+def test_bounds_of_the_rest_of_the_gallery_hold_without_the_own_subject():
+    rng = np.random.default_rng(1)
+    enrolled, probes, own = unit(rng, 60, 16), unit(rng, 25, 16), rng.integers(60, size=25)
+    gallery = Gallery(np.arange(60), (enrolled,))
+    sharpness = [30.0, 3.0]
+
+    def coarse(directions, block, a, **how):
+        return scan_compressed(directions, compress(Gallery(np.arange(len(block)), (block,)), "int8"), a, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SUBJECTS_AT_ONCE", 7)
+        exact = evidence_of_others(probes, own, gallery, sharpness, top_k=2)
+        patch.setattr(module, "scan", coarse)
+        patch.setattr(compressed, "LISTED", 4)
+        seen = evidence_of_others(probes, own, gallery, sharpness, top_k=2)
+    assert exact.precision is None
+    off = np.abs(seen.log_mass - exact.log_mass)
+    assert off.max() > 1e-7
+    assert (off <= seen.precision.log_mass_bound + 1e-12).all()  # rounding of sums of 60 exponentials
+    assert (np.abs(seen.mean_score - exact.mean_score) <= seen.precision.mean_score_bound + 1e-12).all()
 
 
 def test_nobody_is_left_in_a_gallery_of_one():

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
-from holue.evidence.evidence import Evidence, merge
+from holue.errors import InvalidInputError
+from holue.evidence.evidence import Evidence, concatenate, merge
 from holue.evidence.precision import Precision
 
 SHARPNESS = np.array([0.0, 20.0, 400.0])
@@ -86,6 +87,30 @@ def test_exact_evidence_that_says_so_stays_exactly_exact() -> None:
     assert merged is not None
     for value in vars(merged).values():
         assert (value == 0).all()
+
+
+def test_columns_and_batches_keep_their_precision() -> None:
+    rng = np.random.default_rng(4)
+    seen, exact = off_by(rng.uniform(-1, 1, 5), rng.uniform(-0.1, 0.1, 5))
+    seen = Evidence(**{**vars(seen), "precision": Precision(*rng.uniform(0, 1, (4, 1, 3)), np.array([0.3]))})
+    row = concatenate([exact, seen, seen])
+    assert row.precision is not None
+    for field, value in vars(seen.precision).items():
+        np.testing.assert_array_equal(getattr(row.precision, field), np.concatenate([0 * value, value, value]))
+    sharpest = row.columns(slice(1, 3))
+    np.testing.assert_array_equal(sharpest.log_mass, row.log_mass[:, 1:])
+    assert sharpest.precision is not None
+    for field, value in vars(row.precision).items():
+        np.testing.assert_array_equal(getattr(sharpest.precision, field), value[:, 1:] if value.ndim == 2 else value)
+    assert concatenate([exact, exact]).columns(slice(0, 1)).precision is None, "exact stays exact"
+
+
+def test_evidence_of_other_subjects_is_not_put_in_a_row() -> None:
+    seen, _ = off_by(np.array([0.1, 0.2]), np.zeros(2))
+    more, _ = off_by(np.array([0.1, 0.2, 0.3]), np.zeros(3))
+    for other in (more, seen.columns(slice(0, 2))):
+        with pytest.raises(InvalidInputError, match="the same subjects at the same sharpness"):
+            concatenate([seen, other])
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ from holue.errors import (
     InvalidSubjectsError,
     NotFittedYetError,
 )
+from holue.evidence.others import evidence_of_others
+from holue.evidence.precision import Precision
 from holue.gallery.left_out import LeftOut
+from holue.recognition import leave_one_out
 from holue.recognition.leave_one_out import left_out_reading, weighted_threshold
 from holue.recognition.operating import OperatingPoint, threshold_at_fpir
 from holue.recognition.reading import Reading
@@ -56,6 +60,23 @@ def test_every_reading_is_that_of_a_recogniser_fitted_without_the_sample():
             r.posterior.log_p_known[j] - r.posterior.log_p_unknown[j] for r, j in ((reading, n + i), (slow, 0))
         )
         assert odds == pytest.approx(slow_odds - np.log(9 / 8), abs=1e-9)
+
+
+def test_a_reading_knows_how_far_its_evidence_may_be_off(monkeypatch):
+    samples = simulate(n_subjects=20, enrolled_samples=3, dim=16, rng=np.random.default_rng(0)).gallery
+    left = LeftOut.of(samples.X, samples.y.astype(int))
+
+    def estimated(*given, **how):
+        others = evidence_of_others(*given, **how)
+        bounds = replace(Precision.exact(*others.log_mass.shape), log_mass_bound=np.full_like(others.log_mass, 0.25))
+        return replace(others, precision=bounds)
+
+    monkeypatch.setattr(leave_one_out, "evidence_of_others", estimated)
+    reading, truth, _ = left_out_reading(left, OperatingPoint.solve(dim=16, n_subjects=20, threshold=0.7), 20.0)
+    bound = reading.evidence.precision.log_mass_bound
+    assert (bound[truth < 0] == 0.25).all()
+    assert (bound[truth >= 0] < 0.25).all(), "the own subject's score is exact, and a part of the mass"
+    assert (bound[truth >= 0] > 0).any()
 
 
 @pytest.mark.parametrize("method", ["galue", "holue-sum", "holue-plus"])

@@ -29,7 +29,6 @@ from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evaluation.results import Results
 from holue.evaluation.settings import Settings, ThresholdFrom, as_targets
 from holue.evaluation.undefined import UndefinedMetricWarning
-from holue.evidence.evidence import Evidence
 from holue.evidence.scan import scan
 from holue.recognition.operating import OperatingPoint, threshold_at_fpir
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
@@ -184,7 +183,7 @@ def _readings(
     top_k = min(TOP_K, len(part.gallery))
     evidence = scan(part.probes.directions, part.gallery, sharpness, top_k=top_k, threads=threads)
     return [
-        Reading(part.probes, part.gallery, point, temperature, _columns(evidence, slice(2 * i, 2 * i + 2)))
+        Reading(part.probes, part.gallery, point, temperature, evidence.columns(slice(2 * i, 2 * i + 2)))
         for i, point in enumerate(points)
     ]
 
@@ -205,17 +204,6 @@ def _is_fitting(methods: Iterable[Method]) -> bool:
 
 def _is_sampling(methods: Iterable[Method]) -> bool:
     return any(method.score is MonteCarloQuality for method in methods)
-
-
-def _columns(evidence: Evidence, columns: slice) -> Evidence:
-    return Evidence(
-        evidence.top_scores,
-        evidence.top_index,
-        evidence.log_mass[:, columns],
-        evidence.mean_score[:, columns],
-        evidence.n_subjects,
-        evidence.sharpness[columns],
-    )
 
 
 class _Steps:

@@ -12,6 +12,7 @@ machines produce the same type, and the number of subjects K and the prior β en
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from holue.errors import InvalidInputError
-from holue.evidence.precision import Precision, merge_precision
+from holue.evidence.precision import Precision, concatenate_precision, merge_precision
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -68,6 +69,16 @@ class Evidence:
             None if self.precision is None else self.precision.take(rows),
         )
 
+    def columns(self, columns: slice) -> Evidence:
+        """The evidence at some of the sharpnesses."""
+        return replace(
+            self,
+            log_mass=self.log_mass[:, columns],
+            mean_score=self.mean_score[:, columns],
+            sharpness=self.sharpness[columns],
+            precision=None if self.precision is None else self.precision.columns(columns),
+        )
+
     def shifted(self, rows: int) -> Evidence:
         """The same evidence, of a part that begins ``rows`` later in the gallery."""
         return replace(self, top_index=np.where(self.top_index == NO_SUBJECT, NO_SUBJECT, self.top_index + rows))
@@ -81,6 +92,26 @@ class Evidence:
         if missing < 0:
             raise InvalidInputError(f"evidence covers {self.n_subjects} subjects, the gallery holds only {n_gallery}")
         return np.log(missing) + self.sharpness if missing else np.full_like(self.sharpness, -np.inf)
+
+
+def concatenate(parts: Sequence[Evidence]) -> Evidence:
+    """Evidence of the same subjects about several batches of probes, one after another."""
+    first = parts[0]
+    for part in parts:
+        if part.n_subjects != first.n_subjects or not np.array_equal(part.sharpness, first.sharpness):
+            raise InvalidInputError(
+                f"only evidence of the same subjects at the same sharpness is put in a row: got {first.n_subjects} subjects at "
+                f"{first.sharpness} and {part.n_subjects} at {part.sharpness}"
+            )
+    return Evidence(
+        np.concatenate([part.top_scores for part in parts]),
+        np.concatenate([part.top_index for part in parts]),
+        np.concatenate([part.log_mass for part in parts]),
+        np.concatenate([part.mean_score for part in parts]),
+        first.n_subjects,
+        first.sharpness,
+        concatenate_precision([part.precision for part in parts], [len(part) for part in parts], len(first.sharpness)),
+    )
 
 
 def merge(left: Evidence, right: Evidence) -> Evidence:

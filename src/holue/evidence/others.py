@@ -7,6 +7,7 @@ is read with one score per probe masked, and the three evidences merge.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError
 from holue.evidence.accumulator import Accumulator
-from holue.evidence.evidence import NO_SUBJECT, Evidence, merge
+from holue.evidence.evidence import NO_SUBJECT, Evidence, concatenate, merge
 from holue.evidence.loops import absorb_mass, absorb_top
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Float64Array, FloatArray
@@ -47,7 +48,7 @@ def evidence_of_others(
         raise GalleryTooSmallError("leaving a subject out needs a gallery of at least 2 subjects, got 1")
     enrolled = gallery.directions
     a = np.atleast_1d(np.asarray(sharpness, dtype=np.float64))
-    whole = Evidence.empty(len(directions), a, top_k)
+    batches = [replace(Evidence.empty(0, a, top_k), n_subjects=n_subjects - 1)]
     order = np.argsort(own, kind="stable")
     starts = np.searchsorted(own[order], np.arange(0, n_subjects, SUBJECTS_AT_ONCE))
     for first, begin, end in zip(
@@ -62,8 +63,8 @@ def evidence_of_others(
                 if stop > start:
                     outside = scan(probes, enrolled[start:stop], a, top_k=top_k, threads=threads)
                     parts.append(outside.shifted(start))
-            _put(whole, rows, reduce(merge, parts))
-    return Evidence(whole.top_scores, whole.top_index, whole.log_mass, whole.mean_score, n_subjects - 1, a)
+            batches.append(reduce(merge, parts))
+    return concatenate(batches).take(np.argsort(order))
 
 
 def evidence_of_one(score: Float64Array, row: Rows, sharpness: npt.ArrayLike) -> Evidence:
@@ -90,10 +91,3 @@ def _masked(probes: FloatArray, block: FloatArray, own: Rows, first: int, a: Flo
     absorb_mass(scores, a, sums.peak, sums.mass, sums.moment)
     sums.n_subjects = len(block) - 1
     return sums.evidence()
-
-
-def _put(whole: Evidence, rows: Rows, part: Evidence) -> None:
-    whole.top_scores[rows] = part.top_scores
-    whole.top_index[rows] = part.top_index
-    whole.log_mass[rows] = part.log_mass
-    whole.mean_score[rows] = part.mean_score

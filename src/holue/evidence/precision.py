@@ -7,6 +7,7 @@ where it may be off, ``L`` and ``M`` where exact.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -40,6 +41,21 @@ class Precision:
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Precision:
         """The precision of the evidence about some of the probes."""
         return Precision(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def columns(self, columns: slice) -> Precision:
+        """The precision at some of the sharpnesses."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return Precision(*(value[:, columns] if value.ndim == 2 else value for value in values))
+
+
+def concatenate_precision(
+    parts: Sequence[Precision | None], sizes: Sequence[int], n_sharpness: int
+) -> Precision | None:
+    """Precision of batches of probes, one after another; those without any are exact."""
+    if all(part is None for part in parts):
+        return None
+    given = [part or Precision.exact(size, n_sharpness) for part, size in zip(parts, sizes)]
+    return Precision(*(np.concatenate([getattr(part, field.name) for part in given]) for field in fields(Precision)))
 
 
 def merge_precision(

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.errors import CalibrationDataError, GalleryTooSmallError, InvalidParameterError, InvalidSubjectsError
-from holue.evidence.evidence import Evidence, merge
+from holue.evidence.evidence import concatenate, merge
 from holue.evidence.others import evidence_of_one, evidence_of_others
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.left_out import LeftOut
@@ -171,14 +171,8 @@ def left_out_reading(
     with_own = merge(others, evidence_of_one(left.own_score, left.row, sharpness))
     mated = np.flatnonzero(left.paired)
     rows = np.concatenate([mated, np.arange(len(left))])
-    evidence = Evidence(
-        np.concatenate([with_own.top_scores[mated], others.top_scores]),
-        np.concatenate([with_own.top_index[mated], others.top_index]),
-        np.concatenate([with_own.log_mass[mated], others.log_mass]),
-        np.concatenate([with_own.mean_score[mated], others.mean_score]),
-        len(left.gallery),
-        others.sharpness,
-    )
+    with_empty_place = replace(others, n_subjects=len(left.gallery))
+    evidence = concatenate([with_own.take(mated), with_empty_place])
     truth = np.concatenate([left.row[mated], np.full(len(left), -1)])
     own = np.concatenate([left.own_score[mated], np.full(len(left), -np.inf)])
     return Reading(left.samples.take(rows), left.gallery, point, temperature, evidence), truth, own

@@ -103,6 +103,7 @@ def _terms(
 
 
 def _masses(log_mass: FloatArray, n_subjects: int, sharpness: float) -> Evidence:
+    """Evidence about sampled directions, each exact: what sampling leaves out is an error of the terms, not of these."""
     n = len(log_mass)
     nobody = np.empty((n, 0))
     return Evidence(
