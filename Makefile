@@ -43,8 +43,8 @@ format: $(READY)  ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## Measure speed and memory into speed.json, speed.md and speed.png (minutes)
-	$(BIN)/holue bench --out speed.json --page speed.md --chart .
+bench: $(READY)  ## Measure speed and memory into speed.json, speed.md and pictures (about an hour)
+	$(BIN)/holue bench --sections all --out speed.json --page speed.md --chart .
 
 docs: $(READY)  ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -1,13 +1,19 @@
 """The benchmark of approximate evidence: worlds of look-alikes, and rows that say how fast and how far off."""
 
+import tempfile
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from holue.bench.approximate import Case, accuracy, growth, speed
+from holue.bench import disk
+from holue.bench.approximate import Case, accuracy, approximate_steps, speed
+from holue.bench.chart import growth_chart
 from holue.bench.clusters import Families, Mixture, enrol, mated_probes
+from holue.bench.sizes import QUICK, Sizes
 from holue.bench.world import random_directions
 
 
@@ -69,5 +75,41 @@ def test_accuracy_is_told_apart_for_mated_probes_and_strangers(case: Case) -> No
 
 def test_growth_is_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    growth([rows]).save(tmp_path)
-    assert (tmp_path / "approximate.png").stat().st_size > 5000
+    larger = [row | {"subjects": 40_000, "threads": 2} for row in rows]
+    for some in (rows + larger, [row for row in rows if row["probes"] == 1]):
+        growth_chart(some).save(tmp_path)
+        assert (tmp_path / "approximate.png").stat().st_size > 5000
+
+
+@pytest.fixture
+def on_disk() -> Sizes:
+    """A gallery that is mapped from a file though it is small."""
+    one = replace(QUICK, approximate_subjects=(), approximate_mapped=10_000, approximate_dim=8, approximate_probes=40)
+    return replace(one, approximate_batches=(1, 2, 3), threads=(1,), pause=0.0, seconds_each=0.01)
+
+
+def test_the_gallery_on_disk_is_deleted_after_it_was_measured(
+    on_disk: Sizes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    result: dict[str, Any] = {}
+    held = []
+    for note, measure in approximate_steps(result, on_disk, 1, 0):
+        measure()
+        held.append((note, [path.stat().st_size for path in tmp_path.rglob("*.f32")]))
+    assert held == [
+        ("approximate: K = 10000 on disk, enrolled and indexed", [10_000 * 8 * 4]),
+        ("approximate: K = 10000, speed", [10_000 * 8 * 4]),
+        ("approximate: K = 10000, accuracy", []),
+    ]
+    assert {(row["probes"], row["on_disk"]) for row in result["approximate"]["speed"]} == {(1, True), (3, True)}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_gallery_that_has_no_room_on_disk_is_left_out_and_told(
+    on_disk: Sizes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    result: dict[str, Any] = {}
+    assert list(approximate_steps(result, on_disk, 1, 0)) == []
+    assert "has 0.0 GB free" in result["approximate"]["skipped"]

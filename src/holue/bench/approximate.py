@@ -6,29 +6,29 @@ calibration.
 
 from __future__ import annotations
 
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from holue.bench.clusters import Draw, Families, enrol, mated_probes
+from holue.bench.disk import lack_of_room
 from holue.bench.rounds import time_in_turn
+from holue.bench.section import Result, Step
+from holue.bench.sizes import Sizes
 from holue.bench.systems import Answer
 from holue.bench.world import TEMPERATURE, TOP_K, Float32Array
-from holue.evaluation.drawing import BLUE, GREY, ORANGE, Drawing, look, new_figure
 from holue.evidence.approximate import ApproximateIndex
 from holue.evidence.evidence import Evidence
 from holue.evidence.scan import scan
 from holue.recognition.operating import concentration_from_threshold, threshold_from_concentration
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-Result = dict[str, Any]
 
 BATCHES, THREADS = (1, 16, 256), (1, 2)
 MATED_COSINE, MATED_SPREAD = 0.85, 0.03
@@ -37,7 +37,8 @@ LOWEST_MATED_COSINE = 0.8
 FPIR = 0.01
 LARGEST_COPY = 2_000_000
 """Subjects up to which FAISS gets a copy of its own."""
-PAUSE = 0.25
+MAPPED_PROBES, MAPPED_ROUNDS, MAPPED_LISTS = 1000, 5, 16384
+"""For the gallery on disk; half of the usual lists, because making them takes most of the time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ def speed(
     threads: tuple[int, ...] = THREADS,
     rounds: int = 9,
     seconds_each: float = 4.0,
-    pause: float = PAUSE,
+    pause: float = 0.25,
 ) -> list[Result]:
     """One row per batch, threads and system: its time, and how many times faster than the exact scan, round by round.
 
@@ -139,57 +140,84 @@ def accuracy(case: Case) -> Result:
     return result
 
 
-def growth(cases: list[list[Result]]) -> Drawing:
-    """The time of one probe against the number of subjects, exact and approximate, from the rows of :func:`speed`."""
-    caption = "Time per probe against the size of the gallery: exact, and approximate with its standard errors."
-    with look("approximate"):
-        figure, axes = new_figure(8, 3.6, columns=2)
-        rows = [row for case in cases for row in case]
-        for ax, n_probes in zip(axes, (1, 256)):
-            for name, colour in (("exact", GREY), ("approximate", BLUE), ("FAISS, the top alone", ORANGE)):
-                for n_threads, line in ((1, "-"), (2, "--")):
-                    here = [r for r in rows if (r["probes"], r["threads"], r["system"]) == (n_probes, n_threads, name)]
-                    if here:
-                        x = [row["subjects"] for row in here]
-                        y = [row["median_ms"] / n_probes for row in here]
-                        low = [(row["median_ms"] - row["q1_ms"]) / n_probes for row in here]
-                        high = [(row["q3_ms"] - row["median_ms"]) / n_probes for row in here]
-                        label = name if n_threads == 1 else None
-                        ax.errorbar(x, y, [low, high], color=colour, linestyle=line, marker="o", ms=4, label=label)
-            ax.set_xscale("log")
-            ax.set_yscale("log")
-            ax.set_xlabel("subjects")
-            ax.set_title("one probe" if n_probes == 1 else f"{n_probes} probes at once")
-        axes[0].set_ylabel("milliseconds per probe")
-        axes[0].legend(title="dashed: two threads")
-        return Drawing("approximate", caption, figure)
+class _Cases:
+    """The case of the moment: only one in memory, its gallery in a file if it is large."""
+
+    def __init__(self) -> None:
+        self.case: Case | None = None
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def enrol(self, n_subjects: int, sizes: Sizes, seed: int) -> None:
+        self.close()
+        rng = np.random.default_rng([seed, n_subjects])
+        draw = Families.found(rng, n_subjects, sizes.approximate_dim)
+        if n_subjects != sizes.approximate_mapped:
+            self.case = Case.make(draw, rng, n_subjects, n_probes=sizes.approximate_probes, seed=seed)
+            return
+        # Deleted by close(); when a run is interrupted, by Python at its end.
+        self.folder = tempfile.TemporaryDirectory()
+        self.case = Case.make(
+            draw,
+            rng,
+            n_subjects,
+            n_probes=min(sizes.approximate_probes, MAPPED_PROBES),
+            n_lists=min(MAPPED_LISTS, n_subjects // 64),
+            path=Path(self.folder.name) / "gallery.f32",
+            seed=seed,
+        )
+
+    def close(self) -> None:
+        self.case = None
+        if self.folder is not None:
+            self.folder.cleanup()
+            self.folder = None
 
 
-def bench_approximate(
-    *,
-    sizes: tuple[int, ...] = (100_000, 1_000_000),
-    dim: int = 128,
-    rounds: int = 9,
-    n_probes: int = 2000,
-    batches: tuple[int, ...] = BATCHES,
-    threads: tuple[int, ...] = THREADS,
-    pause: float = PAUSE,
-    seed: int = 0,
-) -> Result:
-    """Speed and accuracy in the world of families at several sizes.
+def approximate_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterator[Step]:
+    """The world of families at several sizes: enrolment and the index, speed, accuracy.
 
-    >>> result = bench_approximate(sizes=(10_000,), dim=16, rounds=1, n_probes=40, batches=(1,), threads=(1,), pause=0.0)
-    >>> sorted(result), result["accuracy"][0]["subjects"]
+    >>> from dataclasses import replace
+    >>> from holue.bench.sizes import QUICK
+    >>> small = {"approximate_subjects": (10_000,), "approximate_dim": 16, "approximate_batches": (1,)}
+    >>> result = {}
+    >>> for note, measure in approximate_steps(result, replace(QUICK, threads=(1,), pause=0.0, **small), rounds=1, seed=0):
+    ...     measure()
+    >>> sorted(result["approximate"]), result["approximate"]["accuracy"][0]["subjects"]
     (['accuracy', 'speed'], 10000)
     """
-    rng = np.random.default_rng(seed)
-    result: Result = {"speed": [], "accuracy": []}
-    for n_subjects in sizes:
-        draw = Families.found(rng, n_subjects, dim)
-        case = Case.make(draw, rng, n_subjects, n_probes=n_probes, seed=seed)
-        result["speed"].append(speed(case, batches=batches, threads=threads, rounds=rounds, pause=pause))
-        result["accuracy"].append(accuracy(case))
-    return result
+    found: Result = {"speed": [], "accuracy": []}
+    result["approximate"] = found
+    cases = _Cases()
+
+    def measure_speed(on_disk: bool) -> None:
+        assert cases.case is not None
+        batches = sizes.approximate_batches
+        rows = speed(
+            cases.case,
+            batches=(batches[0], batches[-1]) if on_disk else batches,
+            threads=sizes.threads,
+            rounds=min(rounds, MAPPED_ROUNDS) if on_disk else rounds,
+            seconds_each=(6 if on_disk else 4) * sizes.seconds_each,
+            pause=sizes.pause,
+        )
+        found["speed"] += [row | {"on_disk": on_disk} for row in rows]
+
+    def measure_accuracy() -> None:
+        assert cases.case is not None
+        found["accuracy"].append(accuracy(cases.case))
+        cases.close()
+
+    mapped = sizes.approximate_mapped
+    lack = lack_of_room(4 * mapped * sizes.approximate_dim) if mapped > 0 else None
+    if lack is not None:
+        found["skipped"] = lack
+    for n_subjects in (*sizes.approximate_subjects, *([mapped] if mapped > 0 and lack is None else [])):
+        on_disk = n_subjects == mapped
+        note = f"approximate: K = {n_subjects}"
+        where = " on disk" if on_disk else ""
+        yield f"{note}{where}, enrolled and indexed", partial(cases.enrol, n_subjects, sizes, seed)
+        yield f"{note}, speed", partial(measure_speed, on_disk)
+        yield f"{note}, accuracy", measure_accuracy
 
 
 def _systems(case: Case, searched: Any, threads: int) -> dict[str, Answer]:

@@ -1,14 +1,15 @@
-"""Chart: one picture of a run: what the whole answer costs beside a bare search, and how it grows."""
+"""Chart: the pictures of a run: what the whole answer costs beside a bare search, and how each way of reading grows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from holue.bench.page import CAPTION
-from holue.evaluation.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILLION, Drawing, look, new_figure
+import numpy as np
 
-Result = dict[str, Any]
-Row = dict[str, Any]
+from holue.bench.approximate_page import GROWTH_CAPTION
+from holue.bench.page import CAPTION
+from holue.bench.section import Result, Row
+from holue.evaluation.drawing import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILLION, Drawing, look, new_figure
 
 STYLES: dict[str, dict[str, Any]] = {
     "sgemm": {"color": BLACK, "linestyle": "--", "marker": ""},
@@ -23,7 +24,7 @@ STYLES: dict[str, dict[str, Any]] = {
 def speed_chart(result: Result) -> Drawing:
     """Time over the bare product's by number of probes, one panel per dimension; nanoseconds per score by subjects."""
     with look("speed"):
-        rows = [row for row in result["comparison"] if "ratio_to_sgemm" in row]
+        rows = [row for row in result.get("comparison", []) if "ratio_to_sgemm" in row]
         threads = max((row["threads"] for row in rows), default=1)
         dims = list(dict.fromkeys(row["dim"] for row in rows))
         figure, axes = new_figure(4.2 * (len(dims) + 1), 3.9, 1, len(dims) + 1)
@@ -35,10 +36,30 @@ def speed_chart(result: Result) -> Drawing:
             figure.legend(
                 *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(STYLES), fontsize=9
             )
-        mapped = (result["mapped"] or {}).get("rows", [])
-        ours = [row for row in [*result["growth"], *mapped] if row["system"] == "holue"]
+        mapped = (result.get("mapped") or {}).get("rows", [])
+        ours = [row for row in [*result.get("growth", []), *mapped] if row["system"] == "holue"]
         _growth(axes[-1], sorted(ours, key=lambda row: row["subjects"]), from_disk=bool(mapped))
     return Drawing("speed", CAPTION, figure)
+
+
+def growth_chart(rows: list[Row]) -> Drawing:
+    """The time of one probe against the number of subjects, exact and approximate, from rows of ``approximate.speed``."""
+    with look("approximate"):
+        batches = sorted({row["probes"] for row in rows})
+        shown = list(dict.fromkeys([batches[0], batches[-1]]))
+        figure, axes = new_figure(4.2 * len(shown), 3.9, columns=len(shown))
+        panels = axes if len(shown) > 1 else [axes]
+        for panel, n_probes in zip(panels, shown):
+            _per_probe(panel, [row for row in rows if row["probes"] == n_probes], n_probes)
+        panels[0].set_ylabel("milliseconds per probe")
+        figure.legend(
+            *panels[0].get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=4,
+            fontsize=9,
+            title="dashed: two threads",
+        )
+        return Drawing("approximate", GROWTH_CAPTION, figure)
 
 
 def _ratios(panel: Any, rows: list[Row], dim: int, threads: int) -> None:
@@ -73,6 +94,25 @@ def _growth(panel: Any, rows: list[Row], *, from_disk: bool) -> None:
     panel.set_xlabel("subjects (the largest gallery is on disk)" if from_disk else "subjects")
     panel.set_ylabel("ns per score")
     panel.set_title(f"holue as the gallery grows, d = {narrow}" if some else "growth")
+
+
+def _per_probe(panel: Any, rows: list[Row], n_probes: int) -> None:
+    for name, colour in (("exact", GREY), ("approximate", VERMILLION), ("FAISS, the top alone", BLUE)):
+        here = [row for row in rows if row["system"] == name]
+        for n_threads, line in zip(sorted({row["threads"] for row in here}), ("-", "--")):
+            some = [row for row in here if row["threads"] == n_threads]
+            subjects = np.array([row["subjects"] for row in some])
+            low, middle, high = np.array([[row[f"{q}_ms"] for row in some] for q in ("q1", "median", "q3")]) / n_probes
+            style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": "o", "markersize": 4}
+            label = name if line == "-" else None
+            panel.errorbar(subjects, middle, [middle - low, high - middle], label=label, **style)
+            if name == "approximate" and line == "-":
+                root = middle[-1] * np.sqrt(subjects / subjects[-1])
+                panel.plot(subjects, root, color=BLACK, linestyle=":", linewidth=1, label="√K")
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.set_xlabel("subjects")
+    panel.set_title("one probe" if n_probes == 1 else f"{n_probes} probes at once")
 
 
 def _sizes(rows: list[Row], dim: int) -> int:

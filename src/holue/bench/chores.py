@@ -1,27 +1,60 @@
-"""Chores: what a user waits for beside the scan: calibration, pooling, resampling."""
+"""Chores: what a user waits for beside the scan: one answer, calibration, pooling, resampling, a new process."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from holue.bench.latency import identify_latency
 from holue.bench.memory import peak_bytes
-from holue.bench.world import random_directions
+from holue.bench.section import Result, Row, Step
+from holue.bench.sizes import Sizes
+from holue.bench.start import start_seconds
+from holue.bench.world import random_directions, random_probes
 from holue.datasets.simulated import simulate
 from holue.evaluation.bootstrap import SubjectBootstrap
 from holue.evaluation.intervals import bootstrap_metric, bootstrap_prr
 from holue.gallery.pooling import pool
 from holue.recognition.recognizer import OpenSetRecognizer
 
-Row = dict[str, Any]
-
 RESAMPLES = 1000
 PROBES_PER_PERSON = 4
 SAMPLES_PER_SUBJECT = 10
 ROWS_AT_ONCE = 50_000
+
+
+def chore_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterator[Step]:
+    """Everything of this file, one after the other; chores are done once, whatever the ``rounds``."""
+    result.update({"latency": None, "chores": [], "start": None})
+    dim = sizes.dims[0]
+
+    def latency() -> None:
+        rng = np.random.default_rng([seed, sizes.n_subjects, dim])
+        gallery = random_directions(rng, sizes.n_subjects, dim)
+        place = {"subjects": sizes.n_subjects, "dim": dim, "probes": 1}
+        result["latency"] = place | identify_latency(gallery, random_probes(rng, gallery, 64), sizes.latency_calls)
+
+    yield f"identify, one probe at a time: K = {sizes.n_subjects}, d = {dim}", latency
+
+    def add(measure: Callable[[], Row | list[Row]]) -> None:
+        rows = measure()
+        result["chores"] += rows if isinstance(rows, list) else [rows]
+
+    if sizes.calibration_probes > 0:
+        yield "calibration", partial(add, partial(calibration, sizes.calibration_probes, dim, seed))
+        yield "bootstrap", partial(add, partial(resampling, sizes.calibration_probes, seed))
+    if sizes.pooled_samples > 0:
+        yield "pooling", partial(add, partial(pooling, sizes.pooled_samples, sizes.pooled_dim, seed))
+
+    def start() -> None:
+        result["start"] = start_seconds(sizes.starts)
+
+    if sizes.starts > 0:
+        yield "the start of a new process", start
 
 
 def calibration(n_probes: int, dim: int, seed: int = 0) -> Row:

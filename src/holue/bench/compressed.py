@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from holue.bench.rounds import Timing, time_in_turn
+from holue.bench.section import Result, Row, Step
+from holue.bench.sizes import Sizes
 from holue.bench.systems import SHARPNESS, Answer, holue_evidence
 from holue.bench.world import TOP_K, Float32Array, random_directions, random_probes
 from holue.evidence.compressed import scan_compressed
 from holue.gallery.compressed import FORMS, CompressedGallery, compress
 
-SHAPES = ((100_000, 512), (100_000, 128), (1_000_000, 128))
-"""Subjects and dimensions."""
-BATCHES, THREADS = (1, 16), (1, 2)
-PAUSE = 0.25
-"""Seconds before each call: long enough for every thread of the last one to sleep."""
+Codes = dict[Any, CompressedGallery]
 
 
 def compressed_evidence(compressed: CompressedGallery, threads: int) -> Answer:
@@ -25,45 +24,46 @@ def compressed_evidence(compressed: CompressedGallery, threads: int) -> Answer:
     return lambda probes: scan_compressed(probes, compressed, SHARPNESS, top_k=TOP_K, threads=threads)
 
 
-def bench_compressed(
-    *,
-    shapes: tuple[tuple[int, int], ...] = SHAPES,
-    batches: tuple[int, ...] = BATCHES,
-    threads: tuple[int, ...] = THREADS,
-    rounds: int = 15,
-    seconds_each: float = 4.0,
-    pause: float = PAUSE,
-    seed: int = 0,
-) -> list[dict[str, Any]]:
-    """One row per size and form: its time, how many times faster it is than float32 round by round, and its bounds.
+def compressed_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterator[Step]:
+    """One step per size: a row for each form, its time, how many times faster than float32 round by round, and its bounds.
 
-    >>> rows = bench_compressed(shapes=((200, 16),), batches=(1,), threads=(1,), rounds=1, pause=0.0)
-    >>> [row["system"] for row in rows]
+    >>> from dataclasses import replace
+    >>> from holue.bench.sizes import QUICK
+    >>> sizes = replace(QUICK, compressed_shapes=((200, 16),), compressed_batches=(1,), threads=(1,), pause=0.0)
+    >>> result = {}
+    >>> for note, measure in compressed_steps(result, sizes, rounds=1, seed=0):
+    ...     measure()
+    >>> [row["system"] for row in result["compressed"]]
     ['holue', 'holue float16', 'holue int8']
     """
+    result["compressed"] = []
     rng = np.random.default_rng(seed)
-    rows = []
-    for n_subjects, dim in shapes:
-        gallery = random_directions(rng, n_subjects, dim)
-        codes = {form: compress(gallery, form) for form in FORMS}
-        for n_probes in batches:
-            probes = random_probes(rng, gallery, n_probes)
-            for n_threads in threads:
-                calls = {"holue": partial(holue_evidence(gallery, n_probes, n_threads), probes)}
-                for form in FORMS:
-                    calls[f"holue {form}"] = partial(compressed_evidence(codes[form], n_threads), probes)
-                timings = time_in_turn(calls, rounds=rounds, seconds_each=seconds_each, pause=pause)
-                place = {"subjects": n_subjects, "dim": dim, "probes": n_probes, "threads": n_threads}
-                rows += [place | row for row in _rows(timings, gallery, codes, probes)]
-    return rows
+    held: dict[tuple[int, int], tuple[Float32Array, Codes]] = {}
+
+    def measure(shape: tuple[int, int], n_probes: int) -> None:
+        if shape not in held:
+            held.clear()
+            gallery = random_directions(rng, *shape)
+            held[shape] = gallery, {form: compress(gallery, form) for form in FORMS}
+        gallery, codes = held[shape]
+        probes = random_probes(rng, gallery, n_probes)
+        for threads in sizes.threads:
+            calls = {"holue": partial(holue_evidence(gallery, n_probes, threads), probes)}
+            calls |= {f"holue {form}": partial(compressed_evidence(codes[form], threads), probes) for form in codes}
+            timings = time_in_turn(calls, rounds=rounds, seconds_each=4 * sizes.seconds_each, pause=sizes.pause)
+            place = {"subjects": shape[0], "dim": shape[1], "probes": n_probes, "threads": threads}
+            result["compressed"] += [place | row for row in _rows(timings, gallery, codes, probes)]
+
+    for shape in sizes.compressed_shapes:
+        for n_probes in sizes.compressed_batches:
+            note = f"compressed: K = {shape[0]}, d = {shape[1]}, {n_probes} probes"
+            yield note, partial(measure, shape, n_probes)
 
 
-def _rows(
-    timings: dict[str, Timing], gallery: Float32Array, codes: dict[Any, CompressedGallery], probes: Float32Array
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+def _rows(timings: dict[str, Timing], gallery: Float32Array, codes: Codes, probes: Float32Array) -> list[Row]:
+    rows: list[Row] = []
     for name, timing in timings.items():
-        row: dict[str, Any] = {"system": name} | timing.summary()
+        row: Row = {"system": name} | timing.summary()
         row["times_faster"] = 1 / timing.ratio_to(timings["holue"])
         row["gallery_mb"] = gallery.nbytes / 1e6
         if name != "holue":
@@ -77,7 +77,7 @@ def _rows(
     return rows
 
 
-def as_text(rows: list[dict[str, Any]]) -> str:
+def as_text(rows: list[Row]) -> str:
     """The rows as a plain table.
 
     >>> row = {"subjects": 10, "dim": 4, "probes": 1, "threads": 1, "system": "holue", "median_ms": 1.5, "times_faster": 1.0,

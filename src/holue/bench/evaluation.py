@@ -5,10 +5,13 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from holue.bench.section import Result, Step
+from holue.bench.sizes import Sizes
 from holue.datasets.simulated import simulate
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evaluation.study import evaluate
@@ -66,6 +69,16 @@ def simulated_protocol(
         simulated_part(rng, first_subject=1_000_000, **development, **shared),
         simulated_part(rng, **evaluation, **shared),
     )
+
+
+def evaluation_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterator[Step]:
+    """One evaluation, of one size, done once."""
+    result.pop("evaluation", None)
+
+    def evaluation() -> None:
+        result["evaluation"] = bench_evaluation(seed=seed)
+
+    yield "a whole evaluation at IJB-C's size", evaluation
 
 
 def bench_evaluation(n_resamples: int = 1000, seed: int = 0) -> dict[str, Any]:

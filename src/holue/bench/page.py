@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
-
+from holue.bench.approximate_page import approximate_part
+from holue.bench.billion import billion
+from holue.bench.compressed_page import compressed_part
+from holue.bench.markdown import distinct, number, spaced, table
+from holue.bench.section import Result, measured_sections
 from holue.bench.targets import verdicts
 from holue.bench.world import CONCENTRATION, TEMPERATURE
-
-Result = dict[str, Any]
-Row = dict[str, Any]
 
 SYSTEMS = {
     "sgemm": "the matrix product alone, by numpy's BLAS, into a ready buffer: the limit for whoever computes every score",
@@ -23,23 +22,29 @@ CAPTION = (
     "Time relative to the bare matrix product of the same size (lower is better): holue gives the top five and four sums over "
     "the whole gallery, FAISS and usearch one neighbour. Right: time per score as the gallery grows."
 )
-BILLION = 10**9
-MACHINE_BYTES = 20e9
-"""Gallery held by one machine in the arithmetic of a billion subjects."""
 
 
-def speed_page(result: Result, remarks: str = "", picture: str | None = None) -> str:
-    """The page in Markdown; ``remarks`` are put at the end, ``picture`` is where the chart is, seen from the page."""
+def speed_page(result: Result, remarks: str = "", figures: str | None = None) -> str:
+    """The page in Markdown, of the sections that were measured.
+
+    ``remarks`` are put at the end, ``figures`` is the folder of the pictures, seen from the page.
+    """
     lines = ["# Speed", "", *_introduction(result)]
-    if not result["finished"]:
-        lines += ["", "**This run was interrupted: some sizes are missing.**"]
-    lines += ["", "## Targets", "", *_targets(result), "", "## The whole answer beside a bare search", ""]
-    if picture is not None:
-        lines += [f"![{CAPTION}]({picture})", ""]
-    lines += _comparison(result)
-    lines += ["", "## Memory", "", *_memory(result), "", "## Growth", "", *_growth(result)]
-    lines += ["", "## Everything else", "", *_chores(result)]
-    lines += ["", "## A billion subjects, by arithmetic", "", *_billion(result["comparison"])]
+    unfinished = [name for name, part in measured_sections(result).items() if not part["finished"]]
+    if unfinished:
+        lines += ["", f"**Interrupted, so that some sizes are missing: {', '.join(unfinished)}.**"]
+    for title, content in (
+        ("Targets", _targets(result)),
+        ("The whole answer beside a bare search", _comparison(result, figures)),
+        ("Memory", _memory(result)),
+        ("Growth", _growth(result)),
+        ("Compressed galleries", compressed_part(result.get("compressed", []))),
+        ("Sublinear: approximate evidence", approximate_part(result.get("approximate", {}), figures)),
+        ("Everything else", _chores(result)),
+        ("A billion subjects, by arithmetic", billion(result)),
+    ):
+        if content:
+            lines += ["", f"## {title}", "", *content]
     if remarks.strip():
         lines += ["", remarks.strip()]
     return "\n".join(lines) + "\n"
@@ -47,7 +52,6 @@ def speed_page(result: Result, remarks: str = "", picture: str | None = None) ->
 
 def _introduction(result: Result) -> list[str]:
     machine = result["machine"]
-    load = machine.get("load")
     packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
     lines = [
         "The alternative to holue is a bare nearest-neighbour search. holue gives more (the top five subjects, and the log-mass "
@@ -56,9 +60,10 @@ def _introduction(result: Result) -> list[str]:
         "hand, except in the remarks at the end, which say where theirs come from.",
         "",
         "```bash",
-        "make bench           # measures into speed.json, speed.md and speed.png",
+        "make bench           # measures everything into speed.json, speed.md and pictures (about an hour)",
         "holue bench --quick  # a look at smaller galleries",
-        "# this page and its picture, without measuring:",
+        "holue bench --sections compressed --add --out speed.json  # one section anew",
+        "# this page and its pictures, without measuring:",
         "holue bench --from speed.json --page docs/speed.md --remarks docs/speed-remarks.txt --chart docs/figures",
         "```",
         "",
@@ -72,52 +77,74 @@ def _introduction(result: Result) -> list[str]:
         *(f"| `{name}` | {what} |" for name, what in SYSTEMS.items()),
         "",
         f"Measured on {machine['processors']} processors ({machine['architecture']}, {machine['vectors']}), {machine['blas']}, "
-        f"Python {machine['python']}, {packages}; up to {result['rounds']} rounds, {result['seconds'] / 60:.1f} minutes in all.",
+        f"Python {machine['python']}, {packages}; {'; '.join(_runs(result))}.",
     ]
-    if load is not None:
+    loads = [part["load"] for part in measured_sections(result).values() if part["load"] is not None]
+    if loads:
         quiet = (
-            "so the machine was quiet" if load < 0.5 else "so it was **busy**: read the ratios, not the milliseconds"
+            "So the machine was quiet."
+            if max(loads) < 0.5
+            else "So it was **busy**: read the ratios, not the milliseconds."
         )
-        lines[-1] += f" Load at the start {load:.1f}, {quiet}."
-    lines += [f"Not measured: {name}, {why}." for name, why in result["skipped"].items()]
+        lines[-1] += f" {quiet}"
+    lines += [f"Not measured: {name}, {why}." for name, why in result.get("skipped", {}).items()]
     return lines
+
+
+def _runs(result: Result) -> list[str]:
+    """Which sections were measured together, in how many rounds, how long, and beside what load."""
+    together: dict[tuple[float | None, int], list[str]] = {}
+    parts = measured_sections(result)
+    for name, part in parts.items():
+        together.setdefault((part["load"], part["rounds"]), []).append(name)
+    return [
+        f"{', '.join(names)}: up to {rounds} rounds, {sum(parts[name]['seconds'] for name in names) / 60:.1f} minutes"
+        + ("" if load is None else f", load before it {load:.1f}")
+        for (load, rounds), names in together.items()
+    ]
 
 
 def _targets(result: Result) -> list[str]:
     missed_first = sorted(verdicts(result), key=lambda one: one.met)
+    if not missed_first:
+        return []
     rows = [(one.target, one.measured, one.where, "met" if one.met else "**missed**") for one in missed_first]
-    return _table(("target for holue", "worst measured", "where", ""), rows, "llll")
+    return table(("target for holue", "worst measured", "where", ""), rows, "llll")
 
 
-def _comparison(result: Result) -> list[str]:
-    lines = []
-    for dim, threads in _distinct(result["comparison"], "dim", "threads"):
+def _comparison(result: Result, figures: str | None) -> list[str]:
+    if not result.get("comparison"):
+        return []
+    lines = [] if figures is None else [f"![{CAPTION}]({figures}/speed.svg)", ""]
+    for dim, threads in distinct(result["comparison"], "dim", "threads"):
         here = [row for row in result["comparison"] if (row["dim"], row["threads"]) == (dim, threads)]
         names = [name for name in SYSTEMS if any(row["system"] == name for row in here)]
         head = ("probes", *(f"{name}, ms" for name in names), "holue / sgemm", "FAISS / holue")
         rows = []
-        for (probes,) in _distinct(here, "probes"):
+        for (probes,) in distinct(here, "probes"):
             by_name = {row["system"]: row for row in here if row["probes"] == probes}
-            times = [_number(by_name.get(name, {}).get("median_ms"), 1) for name in names]
+            times = [number(by_name.get(name, {}).get("median_ms"), 1) for name in names]
             to_faiss = by_name["holue"].get("ratio_to_faiss")
             ratios = [by_name["holue"].get("ratio_to_sgemm"), None if to_faiss is None else 1 / to_faiss]
-            rows.append((str(probes), *times, *(_number(ratio, 2) for ratio in ratios)))
+            rows.append((str(probes), *times, *(number(ratio, 2) for ratio in ratios)))
         subjects = here[0]["subjects"]
-        lines += [f"K = {_spaced(subjects)}, d = {dim}, {threads} thread{'s' if threads > 1 else ''}:", ""]
-        lines += [*_table(head, rows, "r" * len(head)), ""]
+        lines += [f"K = {spaced(subjects)}, d = {dim}, {threads} thread{'s' if threads > 1 else ''}:", ""]
+        lines += [*table(head, rows, "r" * len(head)), ""]
     return lines[:-1]
 
 
 def _memory(result: Result) -> list[str]:
+    if not result.get("comparison"):
+        return []
     rows = [row for row in result["comparison"] if row.get("peak_mb") is not None]
     if not rows:
         return ["This system does not tell a process its own memory."]
     most = max(row["probes"] for row in rows)
     some = [row for row in rows if row["probes"] == most and row["threads"] == max(r["threads"] for r in rows)]
-    dims = [dim for (dim,) in _distinct(some, "dim")]
+    dims = [dim for (dim,) in distinct(some, "dim")]
     cells = {(row["system"], row["dim"]): row["peak_mb"] for row in some}
-    table = [
-        (f"`{name}`", *(_number(cells.get((name, dim)), 0) for dim in dims))
+    cells_of = [
+        (f"`{name}`", *(number(cells.get((name, dim)), 0) for dim in dims))
         for name in SYSTEMS
         if any((name, dim) in cells for dim in dims)
     ]
@@ -126,30 +153,30 @@ def _memory(result: Result) -> list[str]:
         f"What a call takes beside what was resident before, {most} probes (FAISS holds a copy of the gallery, which is not "
         "counted):",
         "",
-        *_table(head, table, "l" + "r" * len(dims)),
+        *table(head, cells_of, "l" + "r" * len(dims)),
     ]
 
 
 def _growth(result: Result) -> list[str]:
-    mapped = result["mapped"] or {}
-    rows = [row for row in [*result["growth"], *mapped.get("rows", [])] if row["system"] == "holue"]
+    mapped = result.get("mapped") or {}
+    rows = [row for row in [*result.get("growth", []), *mapped.get("rows", [])] if row["system"] == "holue"]
     if not rows:
-        return ["Not measured."]
+        return []
     on_disk = {row["subjects"] for row in mapped.get("rows", [])}
-    table = [
+    cells = [
         (
-            _spaced(row["subjects"]) + (" (from disk)" if row["subjects"] in on_disk else ""),
+            spaced(row["subjects"]) + (" (from disk)" if row["subjects"] in on_disk else ""),
             str(row["dim"]),
             str(row["probes"]),
-            _number(row["median_ms"], 1),
+            number(row["median_ms"], 1),
             f"{1e6 * row['median_ms'] / row['subjects'] / row['probes']:.2f}",
-            _number(row.get("ratio_to_sgemm"), 2),
-            _number(row["peak_mb"], 1),
+            number(row.get("ratio_to_sgemm"), 2),
+            number(row["peak_mb"], 1),
         )
         for row in rows
     ]
     head = ("subjects", "d", "probes", "holue, ms", "ns per score", "holue / sgemm", "own memory, MB")
-    lines = [f"{rows[0]['threads']} threads:", "", *_table(head, table, "r" * len(head))]
+    lines = [f"{rows[0]['threads']} threads:", "", *table(head, cells, "r" * len(head))]
     if "skipped" in mapped:
         lines += ["", f"The gallery on disk was not measured: {mapped['skipped']}."]
     return lines
@@ -157,84 +184,25 @@ def _growth(result: Result) -> list[str]:
 
 def _chores(result: Result) -> list[str]:
     rows = []
-    if result["latency"]:
+    if result.get("latency"):
         x = result["latency"]
-        what = f"`identify` of one probe, K = {_spaced(x['subjects'])}, d = {x['dim']}"
+        what = f"`identify` of one probe, K = {spaced(x['subjects'])}, d = {x['dim']}"
         rows.append((what, f"p50 {x['p50_ms']:.1f} ms, p99 {x['p99_ms']:.1f} ms", ""))
-    for row in result["chores"]:
-        counts = ", ".join(f"{_spaced(row[unit])} {unit}" for unit in ("samples", "probes", "resamples") if unit in row)
+    for row in result.get("chores", []):
+        counts = ", ".join(f"{spaced(row[unit])} {unit}" for unit in ("samples", "probes", "resamples") if unit in row)
         dim = f", d = {row['dim']}" if "dim" in row else ""
         taken = f"{row['seconds']:.2f} s ({row['processor_seconds']:.2f} s of processors)"
-        rows.append((f"{row['chore']}: {counts}{dim}", taken, _number(row["peak_mb"], 0)))
+        rows.append((f"{row['chore']}: {counts}{dim}", taken, number(row["peak_mb"], 0)))
     for state, title in (("cached", "compiled before"), ("compiling", "the very first, compiling")):
-        for step, seconds in (result["start"] or {}).get(state, {}).items():
+        for step, seconds in (result.get("start") or {}).get(state, {}).items():
             rows.append((f"a new process, {title}: {step}", f"{seconds:.2f} s", ""))
-    lines = _table(("what", "time", "own memory, MB"), rows, "lrr") if rows else ["Not measured."]
+    lines = table(("what", "time", "own memory, MB"), rows, "lrr") if rows else []
     if "evaluation" in result:
         x = result["evaluation"]
         lines += [
-            "",
-            f"A whole evaluation at IJB-C's size ({x['gallery_subjects']} subjects, {_spaced(x['probes'])} probes, "
+            *([""] if lines else []),
+            f"A whole evaluation at IJB-C's size ({x['gallery_subjects']} subjects, {spaced(x['probes'])} probes, "
             f"d = {x['dim']}, {len(x['methods'])} methods, {len(x['operating_points'])} operating points, "
             f"{x['resamples']} resamples) took {x['seconds']:.0f} s and {x['peak_rss_bytes'] / 1e9:.2f} GB.",
         ]
     return lines
-
-
-def _billion(rows: list[Row]) -> list[str]:
-    """Machines and seconds for 1e9 subjects, from the time of one thread at one probe and at the largest batch."""
-    ours = [row for row in rows if row["system"] == "holue" and row["threads"] == 1]
-    dims = [dim for (dim,) in _distinct(ours, "dim")]
-    if not dims:
-        return ["Not measured with one thread."]
-    columns = []
-    for dim in dims:
-        here = sorted((row for row in ours if row["dim"] == dim), key=lambda row: row["probes"])
-        one, many = here[0], here[-1]
-        rate = 4 * dim * one["subjects"] * one["probes"] / (one["median_ms"] / 1e3)
-        per_score = many["median_ms"] / 1e3 / many["subjects"] / many["probes"]
-        size, machines = 4 * dim * BILLION, -(-4 * dim * BILLION // MACHINE_BYTES)
-        columns.append(
-            (
-                f"{size / 1e12:.2f} TB",
-                f"{rate / 1e9:.1f} GB/s",
-                f"{1e9 * per_score:.2f} ns",
-                f"{machines:.0f}",
-                f"{MACHINE_BYTES / rate:.1f} s",
-                f"{per_score * BILLION:.1f} s",
-                f"{2 * machines / (per_score * BILLION):.0f}",
-            )
-        )
-    names = (
-        "gallery in float32",
-        "measured: one thread reads, for one probe",
-        "measured: one thread per score, at the largest batch",
-        f"machines of 2 cores that hold it, {MACHINE_BYTES / 1e9:.0f} GB each",
-        "one probe, each machine scanning its part on one core",
-        "processor time per probe in large batches",
-        "probes per second of all these machines in large batches, both cores",
-    )
-    table = [(name, *values) for name, *values in zip(names, *columns)]
-    return [
-        *_table(("", *(f"d = {dim}" for dim in dims)), table, "l" + "r" * len(dims)),
-        "",
-        "Evidence merges, so the shards need no more than these few numbers from each other. Ten times the rate is ten times the "
-        "machines. A network, and machines that fail, are not in this arithmetic.",
-    ]
-
-
-def _distinct(rows: Iterable[Row], *keys: str) -> list[tuple[Any, ...]]:
-    return list(dict.fromkeys(tuple(row[key] for key in keys) for row in rows))
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> list[str]:
-    rule = "|".join("---:" if side == "r" else "---" for side in align)
-    return [f"| {' | '.join(head)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in rows)]
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _spaced(count: int) -> str:
-    return f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)

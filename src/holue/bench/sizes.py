@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The comparison at one gallery size over dimensions, batches and threads; growth; what else a user waits for."""
+    """The comparison at one gallery size over dimensions, batches and threads; growth; what else a user waits for; compressed
+    galleries by subjects and dimensions; approximate evidence by subjects, in memory and mapped from disk."""
 
     n_subjects: int = 100_000
     dims: tuple[int, ...] = (512, 128)
@@ -24,10 +25,23 @@ class Sizes:
     pooled_samples: int = 1_000_000
     pooled_dim: int = 512
     starts: int = 3
+    compressed_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (100_000, 128), (1_000_000, 128))
+    compressed_batches: tuple[int, ...] = (1, 16)
+    approximate_subjects: tuple[int, ...] = (100_000, 1_000_000)
+    approximate_mapped: int = 10_000_000
+    approximate_dim: int = 128
+    approximate_batches: tuple[int, ...] = (1, 16, 256)
+    approximate_probes: int = 4000
+    pause: float = 0.25  # seconds before each compressed or approximate call, for every thread of the last one to sleep
+
+    def in_memory(self) -> Sizes:
+        """The same without the galleries on disk."""
+        return replace(self, mapped_subjects=0, approximate_mapped=0)
 
 
 FULL = Sizes()
-"""Every size: some six to eight minutes on two idle processors, 5 GB of memory and 5 GB of disk."""
+"""Every size. On two idle processors the usual sections take some eight minutes, 5 GB of memory and 5 GB of disk; compressed
+galleries some three minutes; approximate evidence half an hour and 8 GB of memory, nearly all of it for ten million subjects."""
 QUICK = Sizes(
     n_subjects=20_000,
     dims=(128,),
@@ -41,5 +55,10 @@ QUICK = Sizes(
     pooled_samples=100_000,
     pooled_dim=128,
     starts=1,
+    compressed_shapes=((20_000, 128),),
+    approximate_subjects=(10_000, 40_000),
+    approximate_mapped=0,
+    approximate_batches=(1, 64),
+    approximate_probes=400,
 )
-"""A look in under a minute."""
+"""A look in a minute."""

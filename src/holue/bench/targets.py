@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-Result = dict[str, Any]
-Row = dict[str, Any]
+from holue.bench.markdown import percent
+from holue.bench.section import Result, Row
+
+FASTER = {"holue float16": 1.7, "holue int8": 3.0}
+"""Times faster than float32 a form is to be at one probe, where the gallery does not fit the cache."""
+MEMORY_BOUND = 100_000
+"""Subjects from which that is so."""
+APPROXIMATE_AT = {"subjects": 1_000_000, "dim": 128}
+APPROXIMATE_FASTER, LOG_MASS_OFF, SAME_DECISIONS, COVERED = 10.0, 0.01, 0.999, 0.99
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,14 @@ def verdicts(result: Result) -> list[Verdict]:
     >>> [(verdict.measured, verdict.met) for verdict in verdicts({"comparison": [row]})]
     [('1.20', False)]
     """
-    return [*_ratios(result.get("comparison", [])), *_memory(result), *_chores(result), *_start(result)]
+    return [
+        *_ratios(result.get("comparison", [])),
+        *_memory(result),
+        *_compressed(result.get("compressed", [])),
+        *_approximate(result.get("approximate", {})),
+        *_chores(result),
+        *_start(result),
+    ]
 
 
 def _ratios(rows: list[Row]) -> Iterator[Verdict]:
@@ -56,6 +69,51 @@ def _memory(result: Result) -> Iterator[Verdict]:
         yield Verdict(text, f"{worst['peak_mb']:.1f} MB", _place(worst), worst["peak_mb"] < 1000)
 
 
+def _compressed(rows: list[Row]) -> Iterator[Verdict]:
+    for name, limit in FASTER.items():
+        ours = [r for r in rows if r["system"] == name and r["probes"] == 1 and r["subjects"] >= MEMORY_BOUND]
+        for dim in sorted({row["dim"] for row in ours}, reverse=True):
+            worst = min((row for row in ours if row["dim"] == dim), key=lambda row: row["times_faster"])
+            text = f"{name.removeprefix('holue ')} at least {limit:g} times faster than float32, one probe, d = {dim}"
+            where = f"K = {worst['subjects']}, {_place(worst)}"
+            yield Verdict(text, _cut(worst["times_faster"]), where, worst["times_faster"] >= limit)
+
+
+def _approximate(found: Result) -> Iterator[Verdict]:
+    ours = [row for row in found.get("speed", []) if row["system"] == "approximate" and _is_wanted(row)]
+    for probes in (1, 256):
+        here = [row for row in ours if row["probes"] == probes]
+        if here:
+            worst = min(here, key=lambda row: row["times_faster"])
+            text = f"approximate at least {APPROXIMATE_FASTER:g} times faster than exact, {_count(probes, 'probe')}"
+            met = worst["times_faster"] >= APPROXIMATE_FASTER
+            yield Verdict(text, _cut(worst["times_faster"]), f"K = {worst['subjects']}, {_place(worst)}", met)
+    for case in filter(_is_wanted, found.get("accuracy", [])):
+        off = {who: case[who]["kappa_over_t"]["log_mass_off"] for who in ("mated", "strangers")}
+        who = max(off, key=lambda one: float(off[one]["q99"]))
+        largest = max(one["largest"] for one in off.values())
+        where = f"K = {case['subjects']}, {case['probes']} probes"
+        yield Verdict(
+            f"approximate log-mass at κ/T off by at most {LOG_MASS_OFF:g} for 99 % of the mated probes and of the strangers",
+            f"{off[who]['q99']:.4f} (largest of all {largest:.4f})",
+            f"{where}, {who}",
+            off[who]["q99"] <= LOG_MASS_OFF,
+        )
+        same = case["decisions_identical"]
+        text = f"approximate decisions identical for at least {100 * SAME_DECISIONS:g} % of probes"
+        yield Verdict(text, percent(same), where, same >= SAME_DECISIONS)
+        covered, who, label = min(
+            (case[who][label]["covered"], who, label) for who in off for label in ("kappa", "kappa_over_t")
+        )
+        text = f"true log-mass within three standard errors for at least {100 * COVERED:g} % of probes"
+        sharpness = "κ" if label == "kappa" else "κ/T"
+        yield Verdict(text, percent(covered), f"{where}, {who}, at {sharpness}", covered >= COVERED)
+
+
+def _is_wanted(row: Row) -> bool:
+    return APPROXIMATE_AT.items() <= row.items()
+
+
 def _chores(result: Result) -> Iterator[Verdict]:
     limits = {"calibrate": ("probes", 20_000), "pool": ("samples", 1_000_000)}
     for row in result.get("chores", []):
@@ -76,4 +134,13 @@ def _start(result: Result) -> Iterator[Verdict]:
 
 
 def _place(row: Row) -> str:
-    return f"{row['probes']} probes, {row['threads']} thread{'s' if row['threads'] > 1 else ''}"
+    return f"{_count(row['probes'], 'probe')}, {_count(row['threads'], 'thread')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number > 1 else ''}"
+
+
+def _cut(times: float) -> str:
+    """Cut, not rounded: what falls short of a limit never reads as if it reached it."""
+    return f"{int(100 * times + 1e-6) / 100:.2f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 from json import JSONDecodeError, loads
 from os.path import relpath
 from pathlib import Path
@@ -12,19 +11,31 @@ from typing import Annotated, Any
 import typer
 
 from holue.cli.output import Json, console, print_json
+from holue.cli.several import separated
 from holue.embedding.progress import progress_bar
-from holue.errors import InvalidFileError
+from holue.errors import InvalidFileError, InvalidParameterError
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: a look in under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: a look in a minute.")] = False,
     rounds: Annotated[int | None, typer.Option(help="Interleaved rounds.", show_default="9, quick 5", min=1)] = None,
     mapped: Annotated[
         bool,
-        typer.Option(help="Scan 10 million subjects memory-mapped from disk (5 GB, deleted after); not with --quick."),
+        typer.Option(
+            help="Scan 10 million subjects mapped from disk too (5 GB at a time, deleted after); not with --quick."
+        ),
     ] = True,
-    evaluation: Annotated[
-        bool, typer.Option("--evaluation", help="Also time a whole evaluation at IJB-C's size (minutes).")
+    sections: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help="What to measure, with commas between: exact (the comparison, minutes), chores (calibration, pooling, start; a "
+            "minute), compressed (float16 and int8; some three minutes), approximate (1e5 to 1e7 subjects; about half an hour "
+            "and 8 GB of memory, most of it for 1e7), evaluation (a whole one at IJB-C's size; minutes), or all.",
+        ),
+    ] = "exact,chores",
+    add: Annotated[
+        bool, typer.Option("--add", help="Keep the other sections that the file of --out holds: a long run in parts.")
     ] = False,
     out: Annotated[
         Path | None,
@@ -37,7 +48,8 @@ def bench(
         Path | None, typer.Option(metavar="FILE", help="Markdown to put at the end of the page: why it came out so.")
     ] = None,
     chart: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write speed.png and speed.svg into this folder.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write the pictures (speed, approximate; .png and .svg) into this folder."),
     ] = None,
     measured: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Measure nothing: show the numbers of this JSON file.")
@@ -48,8 +60,10 @@ def bench(
     """Measure how fast the whole posterior is, against a bare matrix product, FAISS, usearch and dense numpy.
 
     All systems take turns in one process with threads pinned, so that a busy machine slows all alike: read the ratios, not the
-    milliseconds. Systems that are not installed are left out and named (`pip install 'holue[bench]'`). Example:
-    `holue bench --out speed.json --page docs/speed.md --remarks docs/speed-remarks.txt --chart docs/figures`
+    milliseconds. Systems that are not installed are left out and named (`pip install 'holue[bench]'`). Examples:
+    `holue bench --sections all --out speed.json` (about an hour),
+    `holue bench --sections approximate --add --out speed.json`,
+    `holue bench --from speed.json --page docs/speed.md --remarks docs/speed-remarks.txt --chart docs/figures`
     """
     from holue.bench.table import as_text
 
@@ -57,43 +71,56 @@ def bench(
     if measured is not None:
         result = _numbers(measured)
     else:
-        result = _measure(quick, rounds, mapped, evaluation, out, seed, json)
+        result = _measure(separated([sections]), quick, rounds, mapped, add, out, seed, json)
     if page is not None:
         from holue.bench.page import speed_page
 
-        picture = None if chart is None else relpath(chart / "speed.svg", page.parent)
-        page.write_text(speed_page(result, text, picture), encoding="utf-8")
+        figures = None if chart is None else Path(relpath(chart, page.parent)).as_posix()
+        page.write_text(speed_page(result, text, figures), encoding="utf-8")
     if chart is not None:
-        from holue.bench.chart import speed_chart
-
-        chart.mkdir(parents=True, exist_ok=True)
-        speed_chart(result).save(chart)
+        _draw(result, chart)
     if json:
         print_json(result)
     else:
-        console.print(as_text(result), markup=False)
+        console.print(as_text(result), markup=False, soft_wrap=True)
 
 
 def _measure(
-    quick: bool, rounds: int | None, mapped: bool, evaluation: bool, out: Path | None, seed: int, quiet: bool
+    sections: list[str],
+    quick: bool,
+    rounds: int | None,
+    mapped: bool,
+    add: bool,
+    out: Path | None,
+    seed: int,
+    quiet: bool,
 ) -> dict[str, Any]:
-    from holue.bench.program import run, write
+    from holue.bench.program import run
     from holue.bench.sizes import FULL, QUICK
 
+    if add and out is None:
+        raise InvalidParameterError("--add needs the file to add to, got none: give --out FILE")
     sizes = QUICK if quick else FULL
-    if not mapped:
-        sizes = replace(sizes, mapped_subjects=0)
     with nullcontext(None) if quiet else progress_bar("measuring") as progress:
-        result = run(sizes=sizes, rounds=rounds or (5 if quick else 9), out=out, seed=seed, progress=progress)
-        if evaluation:
-            from holue.bench.evaluation import bench_evaluation
+        return run(
+            sections=sections,
+            sizes=sizes if mapped else sizes.in_memory(),
+            rounds=rounds or (5 if quick else 9),
+            out=out,
+            known=_numbers(out) if add and out is not None and out.exists() else None,
+            seed=seed,
+            progress=progress,
+        )
 
-            if progress is not None:
-                progress(1, 2, "a whole evaluation at IJB-C's size")
-            result["evaluation"] = bench_evaluation()
-            if out is not None:
-                write(out, result)
-    return result
+
+def _draw(result: dict[str, Any], folder: Path) -> None:
+    from holue.bench.chart import growth_chart, speed_chart
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if result.get("comparison"):
+        speed_chart(result).save(folder)
+    if result.get("approximate", {}).get("speed"):
+        growth_chart(result["approximate"]["speed"]).save(folder)
 
 
 def _numbers(path: Path) -> dict[str, Any]:
@@ -101,7 +128,7 @@ def _numbers(path: Path) -> dict[str, Any]:
         found = loads(_read(path, "numbers"))
     except JSONDecodeError as error:
         raise InvalidFileError(f"{path}: not JSON ({error}); give a file that `holue bench --out` wrote") from error
-    if not isinstance(found, dict) or not {"machine", "comparison", "finished"} <= found.keys():
+    if not isinstance(found, dict) or not {"machine", "seconds", "finished"} <= found.keys():
         raise InvalidFileError(f"{path}: not the numbers of a benchmark; give a file that `holue bench --out` wrote")
     return found
 
