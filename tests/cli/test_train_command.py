@@ -30,6 +30,20 @@ def test_every_head_is_trained_and_exported(head: str, tmp_path: Path) -> None:
     assert out.with_suffix(".json").exists()
 
 
+def test_subjects_with_one_sample_are_left_out_with_a_line_that_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    subject = np.r_[np.repeat([f"s{i}" for i in range(20)], 3), [f"single{i}" for i in range(7)]]
+    embeddings = rng.normal(size=(67, 8)).astype(np.float32) + 2 * (np.arange(67) < 60)[:, None]
+    names = np.array([f"{i}.jpg" for i in range(67)])
+    EmbeddingFile(embeddings, embeddings, names, subject, "made", "made").save(tmp_path / "faces.npz")
+    words = ["train", "scf", str(tmp_path / "faces.npz"), "--out", str(tmp_path / "scf"), "--epochs", "1"]
+    result = runner.invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "scf head trained on 60 samples of 20 subjects, written to" in result.stdout
+    assert "Left out: 7 subjects with one sample" in result.stdout
+
+
 def test_an_unknown_head_is_named(tmp_path: Path) -> None:
     result = runner.invoke(app, ["train", "magic", "faces.npz", "--out", "head"])
     assert result.exit_code == 2

@@ -80,7 +80,7 @@ def _new_embeddings_are_not_the_old_ones(head: OnnxHead, file: EmbeddingFile) ->
 
 
 def _a_changed_file_is_noticed(folder: Path) -> None:
-    with pytest.raises(CorruptArtifactError, match=r"gone.json: not the record of a head"):
+    with pytest.raises(CorruptArtifactError, match=r"gone.json: no such file; a head is gone.onnx and gone.json"):
         OnnxHead.load(folder / "gone")
     record = folder / "scf.json"
     known = json.loads(record.read_text())

@@ -105,11 +105,29 @@ def test_partners_are_other_samples_of_the_same_subject() -> None:
         assert sorted(partner) == list(range(7))
 
 
-def test_a_subject_with_one_sample_is_refused() -> None:
-    short = FILE.take(np.arange(5 * EACH + 1))
+def test_subjects_with_one_sample_are_left_out_and_counted() -> None:
+    settings = TrainingSettings(epochs=1, held_out=0.4)
+    paired = FILE.take(np.arange(5 * EACH))
+    with_singles = FILE.take(np.r_[np.arange(5 * EACH), 6 * EACH, 8 * EACH])
     for trainer in (train_scf, train_pfe, train_scaleface):
-        with pytest.raises(InvalidSubjectsError, match=r"\(first: 'subject 05'\).*genuine pair"):
-            trainer(short, settings=TrainingSettings(held_out=0.4))
+        head = trainer(with_singles, settings=settings)
+        assert {name: head.details[name] for name in ("samples", "subjects", "subjects_left_out")} == {
+            "samples": 5 * EACH,
+            "subjects": 5,
+            "subjects_left_out": 2,
+        }
+        without = trainer(paired, settings=settings).predict(paired.features)
+        np.testing.assert_array_equal(head.predict(paired.features), without)
+
+
+def test_too_few_subjects_with_several_samples_are_refused() -> None:
+    few = FILE.take(np.r_[np.arange(2 * EACH), np.arange(3, 9) * EACH])
+    alone = FILE.take(np.arange(0, len(FILE), EACH))
+    for trainer in (train_scf, train_pfe, train_scaleface):
+        with pytest.raises(InvalidSubjectsError, match=r"of 2 subjects \(6 more have one sample and are left out\)"):
+            trainer(few, settings=TrainingSettings(held_out=0.4))
+        with pytest.raises(InvalidSubjectsError, match=r"each of the 60 subjects in subject_id has one sample"):
+            trainer(alone, settings=TrainingSettings(held_out=0.0))
 
 
 def test_what_cannot_be_trained_on_is_refused() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from holue import __version__
+from holue.cli.apply import apply
 from holue.cli.audit import audit
 from holue.cli.bench import bench
 from holue.cli.demo import demo
@@ -38,15 +39,18 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
         raise typer.Exit
 
 
+YOURS, HEADS, PAPER = "On your embeddings", "From images and recordings to embeddings", "The paper and the package"
+
 app.command()(demo)
-app.command(cls=SeveralValues)(evaluate)
-app.command()(split)
-app.command()(trust)
-app.command()(figures)
-app.command()(embed)
-app.command()(train)
-app.command()(bench)
-app.command()(audit)
-app.command()(experiment)
-app.command()(results)
-app.command()(gallery_growth)
+app.command(rich_help_panel=YOURS)(split)
+app.command(cls=SeveralValues, rich_help_panel=YOURS)(evaluate)
+app.command(rich_help_panel=YOURS)(trust)
+app.command(rich_help_panel=YOURS)(audit)
+app.command(rich_help_panel=YOURS)(gallery_growth)
+app.command(rich_help_panel=HEADS)(embed)
+app.command(rich_help_panel=HEADS)(train)
+app.command(rich_help_panel=HEADS)(apply)
+app.command(rich_help_panel=PAPER)(experiment)
+app.command(rich_help_panel=PAPER)(results)
+app.command(rich_help_panel=PAPER)(figures)
+app.command(rich_help_panel=PAPER)(bench)

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from holue.cli.output import Json, console, print_json
+from holue.cli.output import Json, console, print_json, say
 from holue.datasets.samples import read_samples
 from holue.errors import InvalidFileError
 from holue.evaluation.audit_page import SECTIONS, Picture, audit_page
@@ -57,7 +57,7 @@ def audit(
         return
     _print(found, show)
     if html is not None:
-        console.print(f"Page: {escape(str(html))}")
+        say(f"Page: {html}")
 
 
 def _print(found: GalleryAudit, show: int) -> None:
@@ -69,7 +69,7 @@ def _print(found: GalleryAudit, show: int) -> None:
     for section in SECTIONS:
         findings = getattr(found, section.kind)
         if not findings:
-            console.print(f"{section.title}: none found", style="dim")
+            say(f"{section.title}: none found", "dim")
             continue
         more = f" (first {show} of {len(findings)})" if len(findings) > show else f" ({len(findings)})"
         table = Table(
@@ -81,7 +81,7 @@ def _print(found: GalleryAudit, show: int) -> None:
             table.add_row(*(escape(column.text(finding)) for column in section.columns))
         console.print(table)
     for note in found.notes:
-        console.print(escape(f"{note}."), style="dim")
+        say(f"{note}.", "dim")
 
 
 def _pictures(path: Path) -> Picture:

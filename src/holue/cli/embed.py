@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from holue.cli.output import Json, console, print_json
+from holue.cli.output import Json, print_json, say
 from holue.embedding.embed import embed_to_file
 from holue.embedding.progress import progress_bar
 
@@ -55,6 +55,4 @@ def embed(
     if json:
         print_json(summary)
     else:
-        console.print(
-            f"{summary['samples']} samples of {subjects} subjects, d = {summary['dimension']}, written to {out}"
-        )
+        say(f"{summary['samples']} samples of {subjects} subjects, d = {summary['dimension']}, written to {out}")

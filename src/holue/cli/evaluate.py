@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from holue.cli.output import Json, console
+from holue.cli.output import Json, console, say
 from holue.cli.several import separated
 from holue.datasets.folder import load_folder
 from holue.embedding.progress import progress_bar
@@ -114,12 +114,12 @@ def evaluate(
     for table, intervals in ((prr_table(results), True), (recognition_table(results), False)):
         console.print(_rich(table, intervals))
         for note in table.notes:
-            console.print(escape(note), style="dim")
-    console.print(f"\n[bold]{escape(results.answer)}[/]")
+            say(note, "dim")
+    say(f"\n{results.answer}", "bold")
     if results.trust is not None:
-        console.print(escape(results.trust.answer))
+        say(results.trust.answer)
     if report is not None:
-        console.print(f"Report: {escape(str(report / 'report.html'))}")
+        say(f"Report: {report / 'report.html'}")
 
 
 def _command(folder: Path, names: list[str], results: Results, trust: bool | None) -> str:

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from holue.cli.output import Json, console, print_json
+from holue.cli.output import Json, console, print_json, say
 from holue.embedding.progress import progress_bar
 from holue.errors import InvalidFileError
 
@@ -64,7 +64,7 @@ def experiment(
             shown.add_row(row, *(f"{cell.value} ({cell.interval})" if cell.interval else cell.value for cell in cells))
         console.print(shown)
     if report is not None:
-        console.print(f"The report is in {escape(str(report))}; start with report.md.")
+        say(f"The report is in {report}; start with report.md.")
 
 
 def results(
@@ -99,4 +99,4 @@ def results(
     elif out is None:
         typer.echo(page)
     else:
-        console.print(f"Written: {escape(str(out))}")
+        say(f"Written: {out}")

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from holue.cli.output import Json, console, print_json
+from holue.cli.output import Json, print_json, say
 from holue.errors import InvalidFileError
 from holue.evaluation.interpolation import interpolation
 from holue.evaluation.paper_figures import draw_interpolation, draw_toy_world
@@ -36,11 +35,11 @@ def figures(
     if json:
         print_json(document)
         return
-    console.print(
+    say(
         f"Figure 1: uncertainty of the probe near one subject {world.outer_uncertainty:.2f}, "
         f"of the probe near both {world.inner_uncertainty:.2f}"
     )
     for method, values in strip.uncertainty.items():
-        console.print(f"Figure 3: {method} is least certain at {strip.position[values.argmax()]:.2f} of the way")
+        say(f"Figure 3: {method} is least certain at {strip.position[values.argmax()]:.2f} of the way")
     if out is not None:
-        console.print(f"Written to {escape(str(out))}")
+        say(f"Written to {out}")

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from holue.cli.output import Json, console, print_json
+from holue.cli.output import Json, console, print_json, say
 from holue.datasets.samples import read_samples
 from holue.errors import InvalidFileError
 from holue.evaluation.gallery_growth import draw_growth
@@ -52,4 +51,4 @@ def gallery_growth(
         table.add_row(str(step.n_subjects), *(f"{rate:.3f}" for rate in rates), *(f"{tau:.3f}" for tau in thresholds))
     console.print(table)
     if out is not None:
-        console.print(f"Figure: {escape(str(out / 'gallery_growth.svg'))}")
+        say(f"Figure: {out / 'gallery_growth.svg'}")

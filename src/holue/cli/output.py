@@ -13,6 +13,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and
 console = Console(highlight=False)
 
 
+def say(text: str, style: str | None = None) -> None:
+    """Print a line of plain text; in a pipe it is not broken, so that paths in it stay whole."""
+    console.print(text, style=style, markup=False, soft_wrap=not console.is_terminal)
+
+
 def print_json(result: Any) -> None:
     """Print plain JSON; NaN is not JSON and becomes null where results are made, so it is refused here."""
     typer.echo(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False))

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from holue.cli.output import Json, console, print_json
+from holue.cli.output import Json, print_json, say
 from holue.datasets.split import split_file
 
 
@@ -43,8 +42,8 @@ def split(
         print_json({"folder": str(out), "seed": seed, **parts})
         return
     for role, counts in parts.items():
-        console.print(
+        say(
             f"{role}: {counts['gallery_subjects']} subjects enrolled, {counts['mated_probes']} mated and "
             f"{counts['non_mated_probes']} non-mated probes, {counts['dim']} dimensions"
         )
-    console.print(f"Next: holue evaluate {escape(str(out))} --report report")
+    say(f"Next: holue evaluate {out} --report report")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from holue.cli.output import Json, console, print_json
+from holue.cli.output import Json, print_json, say
 from holue.embedding.embedding_file import EmbeddingFile
 from holue.embedding.progress import progress_bar
 from holue.errors import InvalidParameterError
@@ -58,7 +58,8 @@ def train(
 
     `scf` learns the concentration κ_x of each sample by the exact von Mises-Fisher likelihood of its subject's centre; `pfe` a
     variance per coordinate by the mutual likelihood score of pairs; `scaleface` a scale inside the ArcFace loss; `arcface` a new
-    embedding, for subjects the recogniser was not made for (animals). Example: `holue train scf faces.npz --out scf`
+    embedding, for subjects the recogniser was not made for (animals). The first three leave out subjects with one sample.
+    Example: `holue train scf others.npz --out scf`; then `holue apply scf faces.npz --out faces-scf.npz` uses it.
 
     `glyphs` trains the recogniser of the glyph world from nothing but matplotlib's fonts, with its three heads: a small
     convolutional ArcFace network, in under ten minutes on one core. Example: `holue train glyphs --out glyph-model`
@@ -87,7 +88,15 @@ def train(
     if json:
         print_json({"kind": trained.kind, "onnx": str(path), "details": dict(trained.details)})
     else:
-        console.print(f"{trained.kind} head trained on {len(samples.embeddings)} samples, written to {path}")
+        told = trained.details
+        say(
+            f"{trained.kind} head trained on {told['samples']} samples of {told['subjects']} subjects, written to {path}"
+        )
+        if told["subjects_left_out"]:
+            say(
+                f"Left out: {told['subjects_left_out']} subjects with one sample, which have nothing to compare it with"
+            )
+        say(f"Next: holue apply {path} FILE --out OUT.npz")
 
 
 def _train_glyphs(
@@ -106,7 +115,7 @@ def _train_glyphs(
         print_json(record)
         return
     rates = record["evaluation"]["rank_1"]
-    console.print(
+    say(
         f"Trained on {len(record['network_glyphs'])} glyphs, heads on {len(record['head_glyphs'])} others, written to {out}. "
         f"Rank 1 on glyphs it never saw: {rates['all']:.1%} of all probes, {rates['undamaged']:.1%} of the undamaged."
     )

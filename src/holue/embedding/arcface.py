@@ -72,7 +72,7 @@ def train_arcface_head(
             samples.identity(),
         )
     history = train(task, settings, checkpoint_dir=checkpoint_dir, progress=progress)
-    details = {"dim": dim, "hidden": hidden, "margin": margin.angle, "scale": margin.scale}
+    details = {"dim": dim, "hidden": hidden, "margin": margin.angle, "scale": margin.scale, **samples.counts}
     feature_dim = samples.features.shape[1]
     return TrainedHead("arcface", "embedding", head, feature_dim, file.fingerprint, settings, history, details)
 

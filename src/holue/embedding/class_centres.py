@@ -75,7 +75,7 @@ def leave_one_out_cosines(embeddings: object, subjects: object) -> Float64Array:
     """
     directions = normalize(as_vectors(embeddings, field="embeddings"), field="embeddings").astype(np.float64)
     keys = as_subjects(subjects, len(directions), field="subjects")
-    require_genuine_pairs(keys)
+    _require_genuine_pairs(keys)
     _, code = np.unique(keys, return_inverse=True)
     sums = np.zeros((code.max() + 1, directions.shape[1]))
     np.add.at(sums, code, directions)
@@ -85,14 +85,23 @@ def leave_one_out_cosines(embeddings: object, subjects: object) -> Float64Array:
     return _rowwise_dot(directions, others) / np.where(lengths > 1e-9, lengths, np.inf)
 
 
-def require_genuine_pairs(subjects: Subjects) -> None:
-    """Refuse subjects with one sample: there is nothing of theirs to compare it with."""
-    keys, counts = np.unique(subjects, return_counts=True)
-    if (counts < 2).any():
-        alone = keys[counts < 2]
+def in_genuine_pairs(subjects: Subjects) -> npt.NDArray[np.bool_]:
+    """Which samples are of a subject with another sample, to compare them with.
+
+    >>> in_genuine_pairs(np.array(["ann", "bob", "ann"]))
+    array([ True, False,  True])
+    """
+    _, code, counts = np.unique(subjects, return_inverse=True, return_counts=True)
+    paired: npt.NDArray[np.bool_] = counts[code] > 1
+    return paired
+
+
+def _require_genuine_pairs(subjects: Subjects) -> None:
+    alone = subjects[~in_genuine_pairs(subjects)]
+    if len(alone):
         raise InvalidSubjectsError(
-            f"{len(alone)} of {len(keys)} subjects have one sample (first: {alone[0].item()!r}), two are needed for a "
-            "genuine pair; leave them out, or give class centres from elsewhere"
+            f"{len(alone)} of {len(np.unique(subjects))} subjects have one sample (first: {alone[0].item()!r}), two are "
+            "needed for a genuine pair; leave them out, or give class centres from elsewhere"
         )
 
 

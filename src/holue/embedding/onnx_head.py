@@ -38,6 +38,11 @@ class OnnxHead:
         """From ``path.onnx`` and ``path.json``, whichever of the two is named."""
         onnx_path = Path(path).with_suffix(".onnx")
         json_path = onnx_path.with_suffix(".json")
+        for part in (json_path, onnx_path):
+            if not part.is_file():
+                raise CorruptArtifactError(
+                    f"{part}: no such file; a head is {onnx_path.name} and {json_path.name}, as `holue train` writes them"
+                )
         try:
             record = json.loads(json_path.read_text(encoding="utf-8"))
             digest = hashlib.sha256(onnx_path.read_bytes()).hexdigest()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from holue.embedding.class_centres import require_genuine_pairs
 from holue.embedding.embedding_file import EmbeddingFile
 from holue.embedding.heads import Exponential, LogVarianceHead
 from holue.embedding.losses import pfe_loss
@@ -34,17 +33,17 @@ def train_pfe(
     """Learn ``σ²`` from bottleneck features by the mutual likelihood score of genuine pairs.
 
     The means are the unit embeddings of the frozen recogniser. In every epoch each sample is paired with another
-    of its subject, drawn anew; training starts from the within-subject variance of each coordinate.
+    of its subject, drawn anew; subjects with one sample are left out, and counted in ``details``. Training starts from
+    the within-subject variance of each coordinate.
     """
     settings = settings or TrainingSettings()
-    samples = TrainingSamples.from_file(file, settings)
-    require_genuine_pairs(samples.subjects)
+    samples = TrainingSamples.from_file(file, settings, pairs=True)
     with reproducible(settings.seed):
         head = LogVarianceHead(samples.features[samples.seen], initial=_log_within_variance(samples), hidden=hidden)
     task = _PfeTask(head, samples, settings.batch_size)
     history = train(task, settings, checkpoint_dir=checkpoint_dir, progress=progress)
     dim = samples.directions.shape[1]
-    details = {"dim": dim, "hidden": hidden, "reach": head.reach}
+    details = {"dim": dim, "hidden": hidden, "reach": head.reach, **samples.counts}
     module = torch.nn.Sequential(head, Exponential()).eval()
     feature_dim = samples.features.shape[1]
     return TrainedHead("pfe", "variance", module, feature_dim, file.fingerprint, settings, history, details)

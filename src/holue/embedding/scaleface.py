@@ -38,12 +38,13 @@ def train_scaleface(
     """Learn ``s(x)`` from bottleneck features by the cross-entropy of ``s(x)·cos(θ_y + m)``.
 
     Classes are the subjects of ``file`` with their ``centres``; where none are given the centre of a subject is the
-    mean of its samples, and the sample itself is left out of its own. Held-out subjects are told from each other.
+    mean of its samples, and the sample itself is left out of its own; subjects with one sample are then left out, and
+    counted in ``details``. Held-out subjects are told from each other.
     """
     if not 0 <= margin < np.pi / 2:
         raise InvalidParameterError(f"margin must be in [0, π/2) radians, got {margin}")
     settings = settings or TrainingSettings()
-    samples = TrainingSamples.from_file(file, settings)
+    samples = TrainingSamples.from_file(file, settings, pairs=centres is None)
     if centres is None:
         own = leave_one_out_cosines(samples.directions, samples.subjects)
         centres = ClassCentres.from_samples(samples.directions, samples.subjects)
@@ -53,7 +54,7 @@ def train_scaleface(
         head = PositiveHead(samples.features[samples.seen], lower=LOWEST, upper=HIGHEST, initial=INITIAL, hidden=hidden)
     task = _ScaleFaceTask(head, samples, centres, own, margin, settings.batch_size)
     history = train(task, settings, checkpoint_dir=checkpoint_dir, progress=progress)
-    details = {"margin": margin, "hidden": hidden, "lower": LOWEST, "upper": HIGHEST}
+    details = {"margin": margin, "hidden": hidden, "lower": LOWEST, "upper": HIGHEST, **samples.counts}
     feature_dim = samples.features.shape[1]
     return TrainedHead("scaleface", "scale", head, feature_dim, file.fingerprint, settings, history, details)
 

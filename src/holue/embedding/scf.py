@@ -38,10 +38,11 @@ def train_scf(
     """Learn ``κ_x`` from bottleneck features by the loss ``−κ_x cos θ − log C_d(κ_x)`` (the paper's SCF).
 
     ``θ`` is the angle to the centre of the sample's subject: to ``centres`` where given (the class weights of the
-    recogniser, or means of good samples), else to the mean of the subject's other samples.
+    recogniser, or means of good samples), else to the mean of the subject's other samples;
+    subjects with one sample are then left out, and counted in ``details``.
     """
     settings = settings or TrainingSettings()
-    samples = TrainingSamples.from_file(file, settings)
+    samples = TrainingSamples.from_file(file, settings, pairs=centres is None)
     if centres is None:
         cosines = leave_one_out_cosines(samples.directions, samples.subjects)
     else:
@@ -57,7 +58,7 @@ def train_scf(
         )
     task = _ScfTask(head, samples, cosines, dim, settings.batch_size)
     history = train(task, settings, checkpoint_dir=checkpoint_dir, progress=progress)
-    details = {"dim": dim, "hidden": hidden, "lower": LOWEST * dim, "upper": HIGHEST * dim}
+    details = {"dim": dim, "hidden": hidden, "lower": LOWEST * dim, "upper": HIGHEST * dim, **samples.counts}
     feature_dim = samples.features.shape[1]
     return TrainedHead("scf", "concentration", head, feature_dim, file.fingerprint, settings, history, details)
 

@@ -143,13 +143,17 @@ def one_cycle_rate(step: int, steps: int, peak: float) -> float:
     return _cosine_path(peak, peak / 250_000, (step - warm_up) / max(steps - 1 - warm_up, 1e-9))
 
 
-def held_out_rows(subjects: Subjects, settings: TrainingSettings) -> npt.NDArray[np.bool_]:
-    """Which samples are of held-out subjects: a seeded share of the subjects, all of their samples."""
+def held_out_rows(subjects: Subjects, settings: TrainingSettings, *, left_out: int = 0) -> npt.NDArray[np.bool_]:
+    """Which samples are of held-out subjects: a seeded share of the subjects, all of their samples.
+
+    ``left_out`` subjects with one sample are not among them any more; an error says so.
+    """
     keys = np.unique(subjects)
     count = round(settings.held_out * len(keys))
     if settings.held_out and not 2 <= count <= len(keys) - 2:
+        alone = f" ({left_out} more have one sample and are left out)" if left_out else ""
         raise InvalidSubjectsError(
-            f"held_out={settings.held_out} of {len(keys)} subjects holds out {count}, at least 2 must be held out and "
+            f"held_out={settings.held_out} of {len(keys)} subjects{alone} holds out {count}, at least 2 must be held out and "
             "2 be left; give more subjects, another share, or held_out=0 to train without early stopping"
         )
     chosen = np.random.default_rng([settings.seed, 0]).choice(keys, count, replace=False)
