@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holue.bench.markdown import distinct, number, percent, spaced, table
+from holue.bench.markdown import cut, distinct, number, percent, spaced, table
 from holue.bench.section import Result, Row
 
 GROWTH_CAPTION = (
@@ -46,7 +46,7 @@ def _speed(rows: list[Row]) -> list[str]:
         place = {"subjects": subjects, "probes": probes, "threads": threads}
         here = {row["system"]: row for row in rows if place.items() <= row.items()}
         times = [number(here.get(name, {}).get("median_ms"), 2) for name in names]
-        faster = number(here["approximate"]["times_faster"], 1)
+        faster = cut(here["approximate"]["times_faster"])
         on_disk = " (from disk)" if here["exact"].get("on_disk") else ""
         lines.append((spaced(subjects) + on_disk, str(probes), str(threads), *times, faster))
     head = ("K", "probes", "threads", *(f"{name}, ms" for name in names), "approximate, times faster than exact")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holue.bench.markdown import distinct, number, spaced, table
+from holue.bench.markdown import cut, distinct, number, spaced, table
 from holue.bench.section import Row
 
 FLOAT32 = "holue"
@@ -32,7 +32,7 @@ def _speed(rows: list[Row], forms: list[str]) -> list[str]:
         place = {"subjects": subjects, "dim": dim, "probes": probes, "threads": threads}
         here = {row["system"]: row for row in rows if place.items() <= row.items()}
         times = [number(here.get(name, {}).get("median_ms"), 2) for name in (FLOAT32, *forms)]
-        faster = [number(here.get(name, {}).get("times_faster"), 2) for name in forms]
+        faster = [cut(here.get(name, {}).get("times_faster")) for name in forms]
         lines.append((spaced(subjects), str(dim), str(probes), str(threads), *times, *faster))
     names = [_form(name) for name in forms]
     head = ("K", "d", "probes", "threads", "float32, ms", *(f"{name}, ms" for name in names))

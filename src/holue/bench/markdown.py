@@ -47,10 +47,19 @@ def spaced(count: int) -> str:
     return f"{count:,}".replace(",", "\u202f") if count >= 10_000 else str(count)
 
 
+def cut(value: float | None) -> str:
+    """A number cut after the second digit, not rounded: what falls short of a limit never reads as if it reached it.
+
+    >>> cut(2.999), cut(3.0), cut(None)
+    ('2.99', '3.00', '–')
+    """
+    return "–" if value is None else f"{int(100 * value + 1e-6) / 100:.2f}"
+
+
 def percent(share: float) -> str:
-    """A share in per cent, cut after the second digit: what falls short of a limit never reads as if it reached it.
+    """A share in per cent, cut likewise.
 
     >>> percent(0.99899), percent(1.0)
     ('99.89 %', '100.00 %')
     """
-    return f"{int(1e4 * share + 1e-6) / 100:.2f} %"
+    return f"{cut(100 * share)} %"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holue.bench.markdown import percent
+from holue.bench.markdown import cut, percent
 from holue.bench.section import Result, Row
 
 FASTER = {"holue float16": 1.7, "holue int8": 3.0}
@@ -76,7 +76,7 @@ def _compressed(rows: list[Row]) -> Iterator[Verdict]:
             worst = min((row for row in ours if row["dim"] == dim), key=lambda row: row["times_faster"])
             text = f"{name.removeprefix('holue ')} at least {limit:g} times faster than float32, one probe, d = {dim}"
             where = f"K = {worst['subjects']}, {_place(worst)}"
-            yield Verdict(text, _cut(worst["times_faster"]), where, worst["times_faster"] >= limit)
+            yield Verdict(text, cut(worst["times_faster"]), where, worst["times_faster"] >= limit)
 
 
 def _approximate(found: Result) -> Iterator[Verdict]:
@@ -87,7 +87,7 @@ def _approximate(found: Result) -> Iterator[Verdict]:
             worst = min(here, key=lambda row: row["times_faster"])
             text = f"approximate at least {APPROXIMATE_FASTER:g} times faster than exact, {_count(probes, 'probe')}"
             met = worst["times_faster"] >= APPROXIMATE_FASTER
-            yield Verdict(text, _cut(worst["times_faster"]), f"K = {worst['subjects']}, {_place(worst)}", met)
+            yield Verdict(text, cut(worst["times_faster"]), f"K = {worst['subjects']}, {_place(worst)}", met)
     for case in filter(_is_wanted, found.get("accuracy", [])):
         off = {who: case[who]["kappa_over_t"]["log_mass_off"] for who in ("mated", "strangers")}
         who = max(off, key=lambda one: float(off[one]["q99"]))
@@ -139,8 +139,3 @@ def _place(row: Row) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number > 1 else ''}"
-
-
-def _cut(times: float) -> str:
-    """Cut, not rounded: what falls short of a limit never reads as if it reached it."""
-    return f"{int(100 * times + 1e-6) / 100:.2f}"
