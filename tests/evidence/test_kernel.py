@@ -131,8 +131,10 @@ def test_the_exponential_is_good_to_float32() -> None:
             assert abs(moment - score * exact) <= 2 * bound
         # Eight at a time the polynomial is shorter (2e-7 in place of 1e-7), and 32 equal scores are summed.
         weights = np.array([_weigh_chunk(np.full(32, s), np.float32(0), np.float32(slope)) for s in scores]) / 32
-        exact = 2.0 ** (np.float64(slope) * scores.astype(np.float64))
-        bounds = exact * (4e-7 + 4.2e-8 * slope * np.abs(scores))
+        exponents = np.float64(slope) * scores.astype(np.float64)
+        exact = 2.0**exponents
+        # What weighs less than 2^-48 may be left out.
+        bounds = exact * np.where(exponents > -47.9, 4e-7 + 4.2e-8 * slope * np.abs(scores), 1.0)
         assert (np.abs(weights[:, 0] - exact) <= bounds).all()
         assert (np.abs(weights[:, 1] - scores * exact) <= 2 * bounds).all()
 
@@ -148,6 +150,18 @@ def test_a_chunk_is_weighed_wherever_its_scores_lie(size: int, slope: float) -> 
     # 32 additions a lane, the polynomial, and the rounding of s − p, which a high slope enlarges by half its exponent's ulp.
     assert mass == pytest.approx(exact.sum(), rel=3e-6)
     assert moment == pytest.approx((below * exact).sum(), rel=3e-6, abs=1e-12)
+
+
+def test_neighbours_that_weigh_nothing_are_left_out_and_those_beside_them_are_not() -> None:
+    row = np.full(CHUNK, -0.5, dtype=np.float32)
+    row[[0, 40, 41, 95, 511]] = [0.7, 0.65, 0.62, 0.69, 0.6]
+    slope = np.float32(577.0)
+    below = row.astype(np.float64) - np.float64(np.float32(0.7))
+    weights = 2.0 ** (577.0 * below)
+    mass, moment = _weigh_chunk(row, np.float32(0.7), slope)
+    # What is left out weighs less than 512 · 2^-48; the rest is rounded, and the exponent by half its ulp.
+    assert mass == pytest.approx(weights.sum(), rel=3e-6)
+    assert moment == pytest.approx((below * weights).sum(), rel=3e-6)
 
 
 def test_every_link_and_precision_but_the_fast_one_is_read_in_float64() -> None:

@@ -96,7 +96,7 @@ class ProductKernel:
     @property
     def block_rows(self) -> int:
         """Subjects at once."""
-        return PRODUCT_BLOCK
+        return PRODUCT_BLOCK if len(self.probes) > PROBE_BLOCK // 2 else 2 * PRODUCT_BLOCK
 
     def room(self) -> Float32Array:
         """For the scores of one block of probes with one of subjects."""

@@ -9,7 +9,7 @@ Then per sharpness ``a`` the chunk adds ``Σ e^{a(s−p)}`` and ``Σ (s−p) e^{
 Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 over 8 or more
 lanes, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
 that of the cosine times the sharpness, plus at most 4e-6. A chunk whose best score weighs less than 2^-48 of the maximum's is not
-weighed, which leaves out less than 4e-15 K of the mass.
+weighed, nor are 32 neighbours whose best does, which leaves out less than 4e-15 K of the mass.
 
 The linked loops are the plain float64 form of the same sums, for every link and precision.
 """
@@ -36,18 +36,9 @@ TILE_SUBJECTS, TILE_PROBES = 4, 3
 
 _UNNOTICED = np.float32(-48.0)  # all that is left out of K subjects is less than K · 2^-48 of a sum that is at least 1
 _LOWEST = np.float32(-125.0)  # the least exponent of which 2^r · 2^f is a normal float32
-_LEAST = np.finfo(np.float32).min
+_WIDEST = np.float32(2.05)  # two cosines are at most 2 apart, and rounding
 _C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
-    np.float32(c)
-    for c in (
-        1.0,
-        0.6931471824645996,
-        0.24022647738456726,
-        0.055503323674201965,
-        0.00961843691766262,
-        0.001339893089607358,
-        0.00015353530761785805,
-    )
+    np.float32(c) for c in (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398931, 0.00015353531)
 )
 _BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
 _POLYNOMIAL = (
@@ -106,12 +97,12 @@ def _weigh(row, peak, slope):
     return mass, moment
 
 
-@intrinsic
-def _weigh_lanes(typing_context, row, end, peak, slope, lowest):
-    """The sums of ``_weigh`` over the first ``end`` scores, a multiple of 32; ``slope·lowest`` is the least exponent.
+def _weigher(wide):
+    """The sums of ``_weigh`` over the first ``end`` scores, a multiple of 32, as an intrinsic.
 
-    Written out because the rounding needs its two additions in the order they stand in, and the sums any order. 17 operations
-    weigh eight scores: the whole part of the exponent is added to the exponent bits of the polynomial.
+    ``wide`` is for exponents that may leave the format: they are held at ``slope·lowest``, and 32 scores that are all below
+    ``peak + faint`` are left out. Written out because the rounding needs its two additions in the order they stand in, and the
+    sums any order. 16 operations weigh eight scores: the exponent's whole part is added to the polynomial's exponent bits.
     """
     integers = ir.VectorType(ir.IntType(32), _LANES)
 
@@ -121,20 +112,15 @@ def _weigh_lanes(typing_context, row, end, peak, slope, lowest):
     def generate(context, builder, signature, arguments):
         row, end, *numbers = arguments
         start = context.make_array(signature.args[0])(context, builder, row).data
-        peak, slope, lowest = (_spread(builder, number) for number in numbers)
+        peak, slope, lowest, faint = (_spread(builder, number) for number in numbers)
 
         def multiply_add(x, y, z):
             return builder.fadd(builder.fmul(x, y, flags=("contract",)), z, flags=("contract",))
 
-        sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(2)] for _ in range(2)]
-        rounder, bits = constant(_ROUNDER), ir.Constant(integers, [23] * _LANES)
-        with cgutils.for_range_slice(builder, _INT64(0), end, _INT64(_STEP)) as (j, _):
-            # Four vectors step by step side by side, so that none waits for its own last step.
-            places = [builder.gep(start, [builder.add(j, _INT64(first))]) for first in range(0, _STEP, _LANES)]
-            scores = [builder.load(builder.bitcast(place, _EIGHT.as_pointer()), align=4) for place in places]
-            below = [builder.fsub(score, peak) for score in scores]
-            near = [builder.fcmp_ordered(">", x, lowest, flags=("fast",)) for x in below]
-            below = [builder.select(flag, x, lowest, flags=("fast",)) for flag, x in zip(near, below)]
+        def greater(x, y):
+            return builder.select(builder.fcmp_ordered(">", x, y, flags=("fast",)), x, y, flags=("fast",))
+
+        def add(below):
             rounded = [multiply_add(slope, x, rounder) for x in below]
             whole = [builder.fsub(x, rounder) for x in rounded]
             exponent = [builder.fmul(slope, x, flags=("contract",)) for x in below]
@@ -148,12 +134,33 @@ def _weigh_lanes(typing_context, row, end, peak, slope, lowest):
                 mass, moment = (places[number % 2] for places in sums)
                 builder.store(builder.fadd(builder.load(mass), weight), mass)
                 builder.store(multiply_add(x, weight, builder.load(moment)), moment)
+
+        sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(2)] for _ in range(2)]
+        rounder, bits = constant(_ROUNDER), ir.Constant(integers, [23] * _LANES)
+        with cgutils.for_range_slice(builder, _INT64(0), end, _INT64(_STEP)) as (j, _):
+            # Four vectors step by step side by side, so that none waits for its own last step.
+            places = [builder.gep(start, [builder.add(j, _INT64(first))]) for first in range(0, _STEP, _LANES)]
+            scores = [builder.load(builder.bitcast(place, _EIGHT.as_pointer()), align=4) for place in places]
+            below = [builder.fsub(score, peak) for score in scores]
+            if wide:
+                best = greater(greater(*below[:2]), greater(*below[2:]))
+                noticed = builder.bitcast(builder.fcmp_ordered(">", best, faint), ir.IntType(_LANES))
+                with builder.if_then(builder.icmp_unsigned("!=", noticed, ir.IntType(_LANES)(0))):
+                    add([greater(x, lowest) for x in below])
+            else:
+                add(below)
         totals = [builder.fadd(builder.load(even), builder.load(odd)) for even, odd in sums]
         across = _add_across(builder, *totals, *totals)
         results = [builder.extract_element(across, ir.IntType(32)(number)) for number in range(2)]
         return context.make_tuple(builder, signature.return_type, results)
 
-    return types.UniTuple(types.float32, 2)(row, _WHOLE, types.float32, types.float32, types.float32), generate
+    def weigh(typing_context, row, end, peak, slope, lowest, faint):
+        return types.UniTuple(types.float32, 2)(row, _WHOLE, *[types.float32] * 4), generate
+
+    return intrinsic(weigh)
+
+
+_weigh_all, _weigh_noticed = _weigher(wide=False), _weigher(wide=True)
 
 
 def _spread(builder, number):
@@ -167,8 +174,10 @@ def _spread(builder, number):
 def _weigh_chunk(row, peak, slope):
     """``_weigh``, with all scores but the last few weighed eight at a time."""
     whole = row.shape[0] - row.shape[0] % _STEP
-    lowest = _LOWEST / slope if slope > 0 else _LEAST
-    mass, moment = _weigh_lanes(row, whole, peak, slope, lowest)
+    if slope * _WIDEST < -_LOWEST:
+        mass, moment = _weigh_all(row, whole, peak, slope, peak, peak)
+    else:
+        mass, moment = _weigh_noticed(row, whole, peak, slope, _LOWEST / slope, _UNNOTICED / slope)
     if whole < row.shape[0]:
         rest_mass, rest_moment = _weigh(row[whole:], peak, slope)
         mass += rest_mass
