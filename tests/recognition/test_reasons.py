@@ -6,6 +6,7 @@ import pytest
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
+from holue.recognition.causes import CAUSES, causes
 from holue.recognition.operating import OperatingPoint
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.reading import Reading
@@ -81,6 +82,34 @@ def test_a_poor_sample_is_told_so(big: SimulatedWorld, quality) -> None:  # type
     reasons = explain(read(big, poor, point), score.judge, score.typical)
     assert np.mean([cause == "sample" for cause in reasons.main_cause]) > 0.8
     assert any(s.startswith("poor sample: concentration 5, typical") for s in reasons.sentences)
+
+
+@pytest.mark.parametrize("accepted", [False, True])
+@pytest.mark.parametrize("cause", CAUSES)
+def test_an_uncertain_answer_names_its_largest_cause_however_typical_it_is(quality, cause: str, accepted: bool) -> None:  # type: ignore[no-untyped-def]
+    _, _, reading = quality
+    one = reading.take(np.flatnonzero(reading.accepted == accepted)[:1])
+    own = causes(one)
+    gain = np.where(np.array(CAUSES) == cause, 0.3, 0.1)
+
+    def judge(features, _):  # type: ignore[no-untyped-def]
+        return 0.4 + (features > own + 1) @ gain  # better in this cause, such an answer would be right far more often
+
+    reasons = explain(one, judge, own.repeat(2, axis=0))
+    assert reasons.uncertainty == pytest.approx(0.6)
+    assert (reasons.shares == 0).all(), "it is typical"
+    assert reasons.main_cause == (cause,)
+    assert ", as is usual here: " in reasons.sentences[0]
+
+
+def test_where_nothing_matters_an_uncertain_answer_is_still_not_clear(quality) -> None:  # type: ignore[no-untyped-def]
+    _, _, reading = quality
+    typical = np.median(causes(reading), axis=0)[None].repeat(2, axis=0)
+    coin = explain(reading, lambda features, accepted: np.full(len(features), 0.5), typical)
+    assert set(coin.main_cause) == {"none"}
+    assert all(sentence.startswith("uncertain as all such answers are") for sentence in coin.sentences)
+    sure = explain(reading, lambda features, accepted: np.full(len(features), 0.99), typical)
+    assert set(sure.sentences) == {"clear"}
 
 
 def test_without_concentrations_two_causes_remain(big: SimulatedWorld, quality) -> None:  # type: ignore[no-untyped-def]

@@ -34,7 +34,7 @@ class ReasonExample:
 
 @dataclass(frozen=True)
 class MainReasons:
-    """How many answers have each main cause (``none`` where none is worth naming): all of them, the wrong and the filtered."""
+    """How many answers have each main cause (``none`` where the answer is clear): all of them, the wrong and the filtered."""
 
     all: Mapping[str, int]
     wrong: Mapping[str, int]

@@ -8,6 +8,9 @@ separates a probe from a typical right answer of the same decision:
 
 where u(S) takes the causes in S from the probe and the others from the typical answer. Since P(correct) is monotone, a cause
 that is worse than typical never gets a negative share.
+
+Where a typical answer is itself uncertain, a probe can be as uncertain and have no share worth naming. Its main cause is then the
+one with the largest share in what separates it from the clearest answer there could be, all causes at their best.
 """
 
 from __future__ import annotations
@@ -27,8 +30,14 @@ from holue.recognition.reading import Reading
 WORTH_NAMING = 0.02
 """Shares below this are not worth a sentence."""
 
+DOUBTFUL = 0.1
+"""From this uncertainty on an answer is not called clear, however typical it is."""
+
 VISIBLE = 0.005
 """Probabilities below this print as 0.00, and cosines say more."""
+
+ROUNDING = 1e-9
+UNEXPLAINED = "uncertain as all such answers are, whatever their score and sample"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +46,7 @@ class Reasons:
 
     typical: Float64Array  # (n,) u of a typical right answer with the same decision
     shares: Float64Array  # (n, 3): boundary, look-alike, sample; they and ``typical`` sum to the uncertainty
+    main: npt.NDArray[np.int64]  # (n,) the cause to name, −1 where none is worth it
     sentences: tuple[str, ...]
 
     @property
@@ -46,9 +56,8 @@ class Reasons:
 
     @property
     def main_cause(self) -> tuple[str, ...]:
-        """The cause with the largest share, or "none" where none is worth naming."""
-        worst = self.shares.argmax(axis=1)
-        return tuple(CAUSES[j] if share >= WORTH_NAMING else "none" for j, share in zip(worst, self.shares.max(axis=1)))
+        """The cause with the largest share, or "none" where the answer is clear."""
+        return tuple((*CAUSES, "none")[j] for j in self.main)
 
 
 Judge = Callable[[Float64Array, npt.NDArray[np.bool_]], Float64Array]
@@ -61,12 +70,32 @@ def explain(reading: Reading, judge: Judge, typical: Float64Array) -> Reasons:
     ``typical`` (2, 3 or 2) holds the causes of a typical right answer, for rejected and for accepted probes.
     """
     features, accepted = causes(reading), reading.accepted
-    usual = typical[accepted.astype(int)]
+    usual, shares = _shapley(features, typical[accepted.astype(int)], judge, accepted)
+    main = _largest(shares, WORTH_NAMING)
+    as_usual = np.flatnonzero((main < 0) & (usual + shares.sum(axis=1) >= DOUBTFUL))
+    if len(as_usual):
+        best = np.full_like(features[as_usual], np.inf)
+        main[as_usual] = _largest(_shapley(features[as_usual], best, judge, accepted[as_usual])[1], ROUNDING)
+    told = [_sentence(reading, typical, int(cause), i) for i, cause in enumerate(main)]
+    for i in as_usual:
+        what, _, numbers = told[i].rpartition(": ")
+        told[i] = f"{what}, as is usual here: {numbers}" if main[i] >= 0 else UNEXPLAINED
+    return Reasons(usual, shares, main, tuple(told))
+
+
+def _largest(shares: Float64Array, least: float) -> npt.NDArray[np.int64]:
+    return np.where(shares.max(axis=1) >= least, shares.argmax(axis=1), -1)
+
+
+def _shapley(
+    features: Float64Array, reference: Float64Array, judge: Judge, accepted: npt.NDArray[np.bool_]
+) -> tuple[Float64Array, Float64Array]:
+    """The uncertainty of the reference (n,), and what each cause adds to it (n, 3)."""
     n, m = features.shape
     value = {}
     for size in range(m + 1):
         for known in combinations(range(m), size):
-            mixed = usual.copy()
+            mixed = reference.copy()
             mixed[:, list(known)] = features[:, list(known)]
             value[frozenset(known)] = 1.0 - judge(mixed, accepted)
     shares = np.zeros((n, len(CAUSES)))
@@ -74,12 +103,11 @@ def explain(reading: Reading, judge: Judge, typical: Float64Array) -> Reasons:
         for without in (s for s in value if j not in s):
             weight = factorial(len(without)) * factorial(m - 1 - len(without)) / factorial(m)
             shares[:, j] += weight * (value[without | {j}] - value[without])
-    return Reasons(value[frozenset()], shares, tuple(_sentence(reading, typical, shares, i) for i in range(n)))
+    return value[frozenset()], shares
 
 
-def _sentence(reading: Reading, typical: Float64Array, shares: Float64Array, i: int) -> str:
-    cause = int(shares[i].argmax())
-    if shares[i, cause] < WORTH_NAMING:
+def _sentence(reading: Reading, typical: Float64Array, cause: int, i: int) -> str:
+    if cause < 0:
         return "clear"
     if CAUSES[cause] == "boundary":
         side = "above" if reading.accepted[i] else "below"
