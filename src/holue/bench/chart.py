@@ -97,6 +97,8 @@ def _growth(panel: Any, rows: list[Row], *, from_disk: bool) -> None:
 
 
 def _per_probe(panel: Any, rows: list[Row], n_probes: int) -> None:
+    from matplotlib.ticker import NullFormatter
+
     for name, colour in (("exact", GREY), ("approximate", VERMILLION), ("FAISS, the top alone", BLUE)):
         here = [row for row in rows if row["system"] == name]
         for n_threads, line in zip(sorted({row["threads"] for row in here}), ("-", "--")):
@@ -111,6 +113,7 @@ def _per_probe(panel: Any, rows: list[Row], n_probes: int) -> None:
                 panel.plot(subjects, root, color=BLACK, linestyle=":", linewidth=1, label="√K")
     panel.set_xscale("log")
     panel.set_yscale("log")
+    panel.xaxis.set_minor_formatter(NullFormatter())
     panel.set_xlabel("subjects")
     panel.set_title("one probe" if n_probes == 1 else f"{n_probes} probes at once")
 
