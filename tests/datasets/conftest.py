@@ -1,26 +1,10 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-_ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Callable[[str], Path]:
-    """The path of a file or folder of the real data, or a skip that says where it was looked for."""
-
-    def find(name: str) -> Path:
-        path = Path(os.environ.get("HOLUE_DATA", _ROOT / ".." / "shared" / "data")) / name
-        if not path.exists():
-            pytest.skip(f"needs the real data {name}; set HOLUE_DATA to the folder that holds it")
-        return path
-
-    return find
 
 
 @pytest.fixture

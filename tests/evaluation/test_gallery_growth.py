@@ -1,6 +1,4 @@
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,13 +57,8 @@ def test_bad_sizes_are_refused(samples):
 
 
 @pytest.mark.data
-def test_on_real_faces_the_threshold_has_to_follow_the_strangers():
-    root = Path(os.environ.get("HOLUE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
-    path = root / "lfw" / "arcface_mbf.npz"
-    if not path.exists():
-        pytest.skip("needs the real data lfw/arcface_mbf.npz; set HOLUE_DATA to the folder that holds it")
-    with np.load(path, allow_pickle=False) as file:
-        growth = gallery_growth(file["embeddings"], file["subject_id"], rng=np.random.default_rng(0), threads=1)
+def test_on_real_faces_the_threshold_has_to_follow_the_strangers(real_faces):
+    growth = gallery_growth(*real_faces, rng=np.random.default_rng(0), threads=1)
     last = growth.steps[-1]
     assert last.n_subjects == 5749
     assert last.fpir_fixed > 0.8

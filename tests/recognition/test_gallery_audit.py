@@ -1,6 +1,4 @@
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,13 +156,8 @@ def test_a_tiny_gallery_gets_the_finest_threshold_it_can_have_and_is_told():
 
 
 @pytest.mark.data
-def test_on_real_faces_planted_duplicates_and_swapped_labels_are_found():
-    root = Path(os.environ.get("HOLUE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
-    path = root / "lfw" / "arcface_mbf.npz"
-    if not path.exists():
-        pytest.skip("needs the real data lfw/arcface_mbf.npz; set HOLUE_DATA to the folder that holds it")
-    with np.load(path, allow_pickle=False) as file:
-        X, y = file["embeddings"], file["subject_id"]
+def test_on_real_faces_planted_duplicates_and_swapped_labels_are_found(real_faces):
+    X, y = real_faces
     _, row, count = np.unique(y, return_inverse=True, return_counts=True)
     X, y = X[count[row] > 1], y[count[row] > 1]
     # LFW has faults of its own, which the audit finds; they are no false findings.

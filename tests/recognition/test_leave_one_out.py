@@ -1,6 +1,4 @@
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,12 +162,8 @@ def test_left_out_strangers_tell_how_the_threshold_follows_the_gallery(enrolled)
 
 
 @pytest.mark.data
-def test_on_real_faces_the_threshold_is_that_of_a_development_set():
-    path = Path(os.environ.get("HOLUE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
-    if not (path / "lfw" / "arcface_mbf.npz").exists():
-        pytest.skip("needs the real data lfw/arcface_mbf.npz; set HOLUE_DATA to the folder that holds it")
-    with np.load(path / "lfw" / "arcface_mbf.npz", allow_pickle=False) as file:
-        X, y = file["embeddings"].astype(np.float32), file["subject_id"]
+def test_on_real_faces_the_threshold_is_that_of_a_development_set(real_faces):
+    X, y = real_faces
     _, row, count = np.unique(y, return_inverse=True, return_counts=True)
     several = np.random.default_rng(1).permutation(np.flatnonzero(count >= 3))
     order = np.argsort(row, kind="stable")

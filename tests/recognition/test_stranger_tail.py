@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -65,13 +62,8 @@ def test_generous_targets_have_a_tail_too(target: float) -> None:
 
 
 @pytest.mark.data
-def test_on_real_faces_the_recogniser_holds_its_fpir_while_the_gallery_grows() -> None:
-    root = Path(os.environ.get("HOLUE_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
-    path = root / "lfw" / "arcface_mbf.npz"
-    if not path.exists():
-        pytest.skip("needs the real data lfw/arcface_mbf.npz; set HOLUE_DATA to the folder that holds it")
-    with np.load(path, allow_pickle=False) as file:
-        X, y = file["embeddings"], file["subject_id"]
+def test_on_real_faces_the_recogniser_holds_its_fpir_while_the_gallery_grows(real_faces) -> None:
+    X, y = real_faces
     people, first = np.unique(y, return_index=True)
     second = np.setdiff1d(np.arange(len(y)), first)
     order = np.random.default_rng(0).permutation(len(people))
