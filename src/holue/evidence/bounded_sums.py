@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.compressed_loops import SUMS, combine
+from holue.evidence.bounded_loops import SUMS, combine
 from holue.evidence.evidence import NO_SUBJECT
 from holue.evidence.kernel import slopes
 from holue.gallery.embeddings import Float64Array

@@ -19,7 +19,7 @@ smaller than ``ε``. The rest's mean score moves, with the deviation ``σ̂`` of
 - by at most ``[A + aV(e^y−1)/y + a(N‖p̂X‖₂ + βσ̂) + a²V max|X| (e^y−1−y)/y²] / (1 − aA)``.
 
 Listed and rest are then put together by their shares. The sums come from float32 chunks: ``ROUNDING`` and ``SQUARE_ROUNDING`` are
-their relative errors (32 additions per lane, and an exponent of at most 56 ln 2 rounded three times); a weight under ``2^−56`` of
+their relative errors (64 additions per lane, and an exponent of at most 44 ln 2 rounded three times); a weight under ``2^−44`` of
 the highest may have counted for that, or for nothing.
 """
 
@@ -34,7 +34,7 @@ from holue.gallery.embeddings import Float64Array
 from holue.sphere.compiled import compiled
 
 ROUNDING, SQUARE_ROUNDING = 1.2e-5, 2.4e-5
-LEAST_WEIGHT, LEAST_SQUARE = 2.0**-55, 2.0**-110
+LEAST_WEIGHT, LEAST_SQUARE = 2.0**-43, 2.0**-86
 _LARGEST_EXPONENT = 30.0
 """Beyond it Taylor's bound is never the smaller one."""
 _EPSILON = 2.3e-16

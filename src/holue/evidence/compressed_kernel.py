@@ -1,7 +1,8 @@
 """Compressed kernel: how probes read the codes of a compressed gallery, and how far the scores they find may be off.
 
-Three kernels find the same scores: ``CodeKernel`` multiplies the codes themselves (bound by reading them once),
-``UnpackingKernel`` unpacks a few rows at a time for some probes more, ``UnpackedProductKernel`` a block for many probes.
+``CodeKernel`` multiplies the codes themselves with few probes (bound by reading them once). For more probes int8 goes to
+``TileKernel``, which multiplies whole numbers faster than floating point can; float16 is unpacked, a few rows at a time by
+``UnpackingKernel``, a block for many probes by ``UnpackedProductKernel``.
 
 A score is off by ``|s − ŝ| ≤ e_c + β``, where ``e_c`` is the compressed row's own error and, with ``ẑ`` the probe as the kernel
 holds it,
@@ -14,16 +15,18 @@ for products whose every term goes through at most n roundings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from holue.evidence.bounded_loops import absorb_scores
 from holue.evidence.bounded_sums import BoundedSums
+from holue.evidence.code_tiles import PROBES_AT_ONCE, TILE_PROBES, in_tiles, panel_room, sweep_tiles
 from holue.evidence.compressed_loops import (
     RUNNING,
     UNPACKED,
-    absorb_scores,
     code_probes,
     measure_probes,
     reads_halves,
@@ -37,8 +40,9 @@ from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, Compressed
 from holue.gallery.embeddings import Float64Array
 
 Float32Array = npt.NDArray[np.float32]
+Room = tuple[npt.NDArray[Any], ...]
 
-FEWEST_PROBES = {"float16": 6, "int8": 16}
+FEWEST_PROBES = {"float16": 6, "int8": 5}
 """Up to so many probes multiplying the codes themselves, anew for each, costs less than unpacking them once; measured."""
 LARGEST_PROBE_CODE = 32767
 _UNIT = 2.0**-24
@@ -63,13 +67,11 @@ class CompressedKernel(Protocol):
         """Whether it calls the matrix library, which then has to be held to one thread."""
         ...
 
-    def room(self) -> tuple[Float32Array, ...]:
+    def room(self) -> Room:
         """A thread's own place for what is computed on the way."""
         ...
 
-    def add(
-        self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: tuple[Float32Array, ...]
-    ) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
         """Take the rows ``first .. last`` of a part, which begins at subject ``start``, into the sums."""
         ...
 
@@ -77,19 +79,20 @@ class CompressedKernel(Protocol):
 def compressed_kernel_for(probes: Float64Array, gallery: CompressedGallery) -> CompressedKernel:
     """The fastest kernel for these probes."""
     n, width = len(probes), gallery.parts[0].codes.shape[1]
-    if n <= FEWEST_PROBES[gallery.form] and gallery.form == "int8":
+    if gallery.form == "int8":
         codes, steps = np.zeros((n, width), dtype=np.int16), np.empty(n, dtype=np.float32)
         # The sum of all products has to fit 32 bits; every code may be rounded up by a half.
         code_probes(probes, LARGEST_PROBE_CODE, _LONGEST_SUM / LARGEST_CODE - gallery.dim, codes, steps)
-        return CodeKernel(codes, steps, *_margins(probes, codes, steps, gallery, roundings=4))
+        kernel = CodeKernel if n <= FEWEST_PROBES["int8"] else TileKernel
+        return kernel(codes, steps, *_margins(probes, codes, steps, gallery, roundings=4))
     single, ones = np.zeros((n, width), dtype=np.float32), np.ones(n, dtype=np.float32)
     single[:, : gallery.dim] = probes
-    if n <= FEWEST_PROBES[gallery.form] and reads_halves():
+    if n <= FEWEST_PROBES["float16"] and reads_halves():
         # Four running sums, their pairs, and three halvings of eight lanes.
         return CodeKernel(single, ones, *_margins(probes, single, ones, gallery, roundings=width // (8 * RUNNING) + 10))
     # Unpacking rounds once, multiplying once, and a sum of d terms in any order at most d times.
     margins = _margins(probes, single, ones, gallery, roundings=gallery.dim + 3)
-    if n <= FEW_PROBES and (gallery.form == "int8" or reads_halves()):
+    if n <= FEW_PROBES and reads_halves():
         return UnpackingKernel(single, *margins)
     return UnpackedProductKernel(single, *margins)
 
@@ -120,66 +123,88 @@ class CodeKernel:
     lengths: Float64Array
     uses_blas: bool = False
 
-    def room(self) -> tuple[Float32Array, ...]:
+    def room(self) -> Room:
         """For the scores of one chunk."""
         return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
 
-    def add(
-        self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: tuple[Float32Array, ...]
-    ) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
         """Take in some rows."""
         arrays = part.codes, part.scales, part.errors
         sweep_codes(*arrays, first, last, self.probes, self.steps, start, room[0], *sums.arrays)
 
 
 @dataclass(frozen=True)
+class TileKernel:
+    """Products of int8 codes with many probes at once, in tiles."""
+
+    probes: npt.NDArray[np.int16]
+    steps: Float32Array  # (n,) what a code of the probe is worth
+    beta: Float64Array
+    lengths: Float64Array
+    uses_blas: bool = False
+
+    @cached_property
+    def tiles(self) -> tuple[npt.NDArray[np.int32], Float32Array]:
+        """The probes and their steps, filled up to whole tiles."""
+        tiles = in_tiles(self.probes)
+        steps = np.ones(len(tiles) * TILE_PROBES, dtype=np.float32)
+        steps[: len(self.steps)] = self.steps
+        return tiles, steps
+
+    def room(self) -> Room:
+        """For the unpacked rows of one chunk, and for the scores of some probes with them."""
+        return panel_room(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+        """Take in some rows."""
+        panels, scores = room
+        arrays = part.codes, part.scales, part.errors
+        sweep_tiles(*arrays, first, last, *self.tiles, panels, start, scores, *sums.arrays)
+
+
+@dataclass(frozen=True)
 class UnpackingKernel:
-    """Some rows unpacked to float32 at a time, and multiplied while they are in the cache."""
+    """Some rows of float16 unpacked to float32 at a time, and multiplied while they are in the cache."""
 
     probes: Float32Array
     beta: Float64Array
     lengths: Float64Array
     uses_blas: bool = False
 
-    def room(self) -> tuple[Float32Array, ...]:
+    def room(self) -> Room:
         """For the scores of one chunk, and for the rows."""
         scores = np.empty((len(self.probes), CHUNK), dtype=np.float32)
         return scores, np.zeros((UNPACKED, self.probes.shape[1]), dtype=np.float32)
 
-    def add(
-        self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: tuple[Float32Array, ...]
-    ) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
         """Take in some rows."""
         scores, rows = room
-        arrays = part.codes, part.scales, part.errors
-        sweep_unpacked(*arrays, first, last, self.probes, rows, start, scores, *sums.arrays)
+        sweep_unpacked(part.codes, part.errors, first, last, self.probes, rows, start, scores, *sums.arrays)
 
 
 @dataclass(frozen=True)
 class UnpackedProductKernel:
-    """A block of rows unpacked to float32, and one matrix product with it."""
+    """A block of float16 rows unpacked to float32, and one matrix product with it."""
 
     probes: Float32Array
     beta: Float64Array
     lengths: Float64Array
     uses_blas: bool = True
 
-    def room(self) -> tuple[Float32Array, ...]:
+    def room(self) -> Room:
         """For the scores of a block, and for its rows."""
         scores = np.empty(min(len(self.probes), PROBE_BLOCK) * PRODUCT_BLOCK, dtype=np.float32)
         return scores, np.empty((PRODUCT_BLOCK, self.probes.shape[1]), dtype=np.float32)
 
-    def add(
-        self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: tuple[Float32Array, ...]
-    ) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
         """Take in some rows."""
         for begin in range(first, last, PRODUCT_BLOCK):
             width = min(PRODUCT_BLOCK, last - begin)
             rows = room[1][:width]
-            if part.codes.dtype == np.uint16 and not reads_halves():
-                rows[:] = part.codes[begin : begin + width].view(np.float16)
+            if reads_halves():
+                unpack(part.codes, begin, width, rows)
             else:
-                unpack(part.codes, part.scales, begin, width, rows)
+                rows[:] = part.codes[begin : begin + width].view(np.float16)
             for at in range(0, len(self.probes), PROBE_BLOCK):
                 probes = self.probes[at : at + PROBE_BLOCK]
                 scores = room[0][: len(probes) * width].reshape(len(probes), width)

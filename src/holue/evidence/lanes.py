@@ -1,0 +1,101 @@
+"""Lanes: pieces of generated code that work on eight numbers at once.
+
+They are written out because the compiler would choose another form for sums whose roundings are bounded, or none at all.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+# Code that generates code has no Python types to check.
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import cgutils
+
+LANES = 8
+INT32, INT64 = ir.IntType(32), ir.IntType(64)
+FLOATS, INTS = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(INT32, LANES)
+CONTRACT = ("contract",)
+
+_POLYNOMIAL = (
+    1.0,
+    0.6931470036506653,
+    0.24022242426872253,
+    0.05550733581185341,
+    0.009671512991189957,
+    0.001326472731307149,
+)  # the least relative error of degree 5 on [−½, ½] with 2^0 = 1: 9e-8
+_ROUNDER = 1.5 * 2**23  # added to a small float32 it rounds it, and its lowest bits become the whole number
+_FRACTION_BITS = 23  # of the float32 format
+
+
+def constant(value):
+    """One float32 in all lanes."""
+    return ir.Constant(FLOATS, [float(np.float32(value))] * LANES)
+
+
+def shuffle(builder, vector, order):
+    """Some lanes of a vector, in that order."""
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(INT32, len(order)), order))
+
+
+def spread(builder, number):
+    """One number in all lanes."""
+    kind = ir.VectorType(number.type, LANES)
+    return shuffle(builder, builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0)), [0] * LANES)
+
+
+def load(builder, start, at, kind):
+    """A vector that begins at element ``at``, at whatever address."""
+    return builder.load(builder.bitcast(builder.gep(start, [at]), kind.as_pointer()), align=1)
+
+
+def save(builder, vector, start, at):
+    """Write a vector from element ``at`` on, at whatever address."""
+    builder.store(vector, builder.bitcast(builder.gep(start, [at]), vector.type.as_pointer()), align=1)
+
+
+def ask_for(builder, start, bytes_ahead):
+    """Ask the memory for what lies some bytes ahead of an address, and will be read."""
+    address = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [address, INT32, INT32, INT32])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    line = builder.gep(builder.bitcast(start, address), [INT64(bytes_ahead)])
+    builder.call(prefetch, [line, INT32(0), INT32(3), INT32(1)])  # to read, into every cache, as data
+
+
+def greater(builder, left, right):
+    """The greater of two in every lane."""
+    condition = builder.fcmp_ordered(">", left, right, flags=("fast",))
+    return builder.select(condition, left, right, flags=("fast",))
+
+
+def multiply_add(builder, x, y, z):
+    """``xy + z``, in one rounding where the processor can."""
+    return builder.fadd(builder.fmul(x, y, flags=CONTRACT), z, flags=CONTRACT)
+
+
+def powers_of_two(builder, slope, vectors):
+    """``2^{slope·x}`` of several vectors, step by step side by side, so that none waits for its own last step.
+
+    ``slope·x`` is in −125 … 0. Its whole part is added to the exponent bits of the polynomial of the rest.
+    """
+    rounder, bits = constant(_ROUNDER), ir.Constant(INTS, [_FRACTION_BITS] * LANES)
+    rounded = [multiply_add(builder, slope, x, rounder) for x in vectors]
+    whole = [builder.fsub(x, rounder) for x in rounded]
+    exponent = [builder.fmul(slope, x, flags=CONTRACT) for x in vectors]
+    f = [builder.fsub(x, y, flags=CONTRACT) for x, y in zip(exponent, whole)]
+    fraction = [constant(_POLYNOMIAL[-1]) for _ in f]
+    for coefficient in _POLYNOMIAL[-2::-1]:
+        fraction = [multiply_add(builder, x, y, constant(coefficient)) for x, y in zip(fraction, f)]
+    power = [builder.shl(builder.bitcast(x, INTS), bits) for x in rounded]
+    raised = [builder.add(x, builder.bitcast(y, INTS)) for x, y in zip(power, fraction)]
+    return [builder.bitcast(x, FLOATS) for x in raised]
+
+
+def add_across(builder, vector):
+    """The sum of the eight lanes, of floating point or whole numbers."""
+    add = builder.fadd if vector.type == FLOATS else builder.add
+    for distance in (4, 2, 1):
+        vector = add(vector, shuffle(builder, vector, [(lane + distance) % LANES for lane in range(LANES)]))
+    return builder.extract_element(vector, INT32(0))
