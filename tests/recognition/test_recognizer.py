@@ -61,6 +61,22 @@ def test_the_whole_answer_agrees_with_its_parts(world: SimulatedWorld, developme
     assert recognizer.score(X, world.probes.y) == pytest.approx((answers.subject == world.probes.y).mean())
 
 
+def test_every_answer_takes_a_concentration_and_only_trust_reads_it(
+    world: SimulatedWorld, development: SimulatedWorld
+) -> None:
+    recognizer = calibrated("holue-plus", world, development)
+    X, kappa = world.probes.X, world.probes.concentration
+    for verb in (recognizer.predict, recognizer.decision_function, recognizer.predict_proba):
+        np.testing.assert_array_equal(verb(X, concentration=kappa), verb(X))
+    assert recognizer.score(X, world.probes.y, concentration=kappa) == recognizer.score(X, world.probes.y)
+    sets = [recognizer.predict_set(X, 0.9, concentration=given) for given in (kappa, None)]
+    np.testing.assert_array_equal(sets[0].p_unknown, sets[1].p_unknown)
+    with pytest.raises(InvalidConcentrationError, match="one number per embedding"):
+        recognizer.predict_proba(X, concentration=kappa[:3])
+    worse = recognizer.predict_uncertainty(X, concentration=kappa / 4)
+    assert (worse != recognizer.predict_uncertainty(X, concentration=kappa)).any()
+
+
 def test_strangers_set_the_threshold_and_the_target_holds_on_them(
     world: SimulatedWorld, development: SimulatedWorld
 ) -> None:
