@@ -16,9 +16,10 @@ from holue.bench.evaluation import simulated_protocol
 from holue.errors import InvalidFileError
 from holue.evaluation import report as module
 from holue.evaluation.estimates import Estimate
+from holue.evaluation.figures import score_histograms
 from holue.evaluation.metrics import fnir, fpir
 from holue.evaluation.rejection import prediction_rejection_ratio
-from holue.evaluation.report import check_destination, most_uncertain, write_report
+from holue.evaluation.report import check_destination, most_uncertain, report_page, write_report
 from holue.evaluation.results import Results
 from holue.evaluation.study import evaluate
 from holue.evaluation.tables import all_tables, prr_table, recognition_table
@@ -89,6 +90,29 @@ def test_the_page_is_whole_and_asks_nothing_of_the_network(folder: Path, results
     assert results.answer in page.replace("&#39;", "'")
     assert "holue evaluate faces" in page
     assert _unclosed(page) == []
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.98])
+def test_no_name_of_a_threshold_is_covered_or_cut(results: Results, share: float) -> None:
+    lowest, highest = results.best_score.min(), results.best_score.max()
+    moved = tuple(
+        replace(point, point=replace(point.point, threshold=float(lowest + (share + 0.02 * i) * (highest - lowest))))
+        for i, point in enumerate(results.points)
+    )
+    figure = score_histograms(replace(results, points=moved)).figure
+    figure.draw_without_rendering()
+    (legend,), (axes,) = figure.legends, figure.axes
+    names = [name.get_window_extent() for name in axes.texts]
+    assert len(names) == 2
+    for name in names:
+        assert not name.overlaps(legend.get_window_extent())
+        assert figure.bbox.x0 <= name.x0 < name.x1 <= figure.bbox.x1
+
+
+def test_long_names_may_break_after_an_underscore(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = replace(most_uncertain(results, results.points[0], results.points[0].of("galue"))[0], truth="ann_<i>_lee")
+    monkeypatch.setattr(module, "most_uncertain", lambda *_: [probe])
+    assert "<td>ann_<wbr>&lt;i&gt;_<wbr>lee</td>" in report_page(results, [], [])
 
 
 def test_the_most_uncertain_probes_are_listed_with_their_candidates(results: Results) -> None:

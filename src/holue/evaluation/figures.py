@@ -67,11 +67,11 @@ def rejection_curves(results: Results, point: PointResult) -> Drawing:
     name = f"rejection_curves_fpir_{point.target_fpir:g}"
     names = {method.key: method.name for method in results.methods} | {"random": "random", "oracle": "oracle"}
     with look(name):
-        figure, axes = new_figure(9, 7.6, 2, 2)
+        figure, axes = new_figure(9, 7.8, 2, 2)
         for ax, metric in zip(axes.flat, CURVE_METRICS):
             for key, values in point.curves[metric].items():
                 ax.plot(point.fractions, values, label=names[key], **STYLES.get(key, OTHER))
-            ax.set_title(TITLES[metric])
+            ax.set_title(TITLES[metric], pad=12)
             ax.set_xlabel("filtered fraction of probes")
             ax.set_xlim(0, results.settings.max_rejection)
             if metric != "f1":
@@ -79,6 +79,8 @@ def rejection_curves(results: Results, point: PointResult) -> Drawing:
                     0,
                     max(1.05 * _highest(point.curves[metric].values()), 0.01 if metric != "misidentifications" else 1),
                 )
+                if _highest(point.curves[metric].values()) == 0:
+                    ax.text(0.5, 0.5, "none to filter", transform=ax.transAxes, ha="center", color=GREY)
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), handlelength=2.6)
         figure.suptitle(_heading(results, f"FPIR {point.target_fpir:g}"), x=0.01, ha="left", fontsize=11)
@@ -111,7 +113,8 @@ def score_histograms(results: Results) -> Drawing:
             )
         ax.set_xlabel("best cosine of a probe to the gallery")
         ax.set_ylabel("density")
-        ax.legend(loc="upper right")
+        # Outside: inside, it would cover the name of a threshold sooner or later.
+        figure.legend(loc="outside lower center", ncols=2)
         ax.set_title(_heading(results))
     caption = (
         "Best score of each probe. Non-mated probes right of a threshold are false acceptances, mated probes left of it false "

@@ -27,6 +27,7 @@ from holue.evaluation.results import FORMAT, MethodResult, PointResult, Results
 from holue.evaluation.tables import Table, all_tables
 from holue.evaluation.trust_figure import three_way_figure
 from holue.evaluation.trust_tables import trust_tables
+from holue.recognition.quality import SCORES
 
 MOST_UNCERTAIN = 20
 _RIGHT = (OutcomeKind.TRUE_POSITIVE, OutcomeKind.TRUE_NEGATIVE)
@@ -79,6 +80,7 @@ def report_page(results: Results, tables: list[Table], figures: list[Drawing], c
         not_evaluated=grouped_reasons(results.skipped),
         first=first,
         trust=results.trust,
+        method_names={key: score.name for key, score in SCORES.items()},
         command=command,
     )
     return rendered.strip() + "\n"

@@ -27,7 +27,7 @@ def three_way_figure(results: Results) -> Drawing | None:
     bars += [(f"at most {one.target_level:g}", one.three_way) for one in study.reports if one.certificate is not None]
     name = "three_way"
     with look(name):
-        figure, ax = new_figure(9, 1.5 + 0.5 * len(bars))
+        figure, ax = new_figure(7.5, 1.7 + 0.45 * len(bars))
         labels = [label for label, _ in bars]
         left = [0.0] * len(bars)
         for kind, label, color in KINDS:
@@ -38,7 +38,7 @@ def three_way_figure(results: Results) -> Drawing | None:
         ax.set_xlim(0, 1)
         ax.set_xlabel("share of the evaluation probes")
         ax.grid(axis="y", visible=False)
-        figure.legend(loc="outside lower center", ncols=4)
+        figure.legend(loc="outside lower center", ncols=3)
     caption = (
         "What becomes of the evaluation probes: decided and right, decided and wrong in one of three ways, or filtered, split by "
         "what the answer would have been."

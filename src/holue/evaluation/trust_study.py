@@ -66,11 +66,16 @@ class TrustStudy:
                 f"{what_would_do(easiest)}. Nothing is filtered below."
             )
         ways, achieved = chosen.three_way, chosen.achieved_risk
-        held = "" if achieved.value is None else f"; on the evaluation part it was {achieved.value:.2%}"
+        certificate = chosen.certificate
+        if certificate.filter_below == -float("inf"):
+            condition = "Even if nothing is filtered"
+        else:
+            condition = f"If answers of quality below {certificate.filter_below:.4g} are filtered"
+        held = "" if achieved.value is None else f"{100 * achieved.value:.2g} % were, counted by {certificate.unit}, "
         return (
-            f"With confidence {chosen.confidence_level:g}, at most {chosen.target_level:.3g} of the automatic decisions are "
-            f"wrong if answers of quality below {chosen.certificate.filter_below:.4g} are filtered{held} by "
-            f"{chosen.certificate.unit}, with {ways.filtered / ways.total:.0%} of the answers filtered."
+            f"{condition}, at most {100 * chosen.target_level:.3g} % of the automatic decisions are wrong (confidence "
+            f"{100 * chosen.confidence_level:g} %); on the evaluation part {held}with "
+            f"{100 * ways.filtered / ways.total:.0f} % of the answers filtered."
         )
 
     def document(self) -> dict[str, Any]:
