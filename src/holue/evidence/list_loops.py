@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from holue.evidence.loops import _ANY_ORDER, _LINE, _LOWEST, CHUNK, TILE_PROBES, _greater, _power_of_two, sweep
+from holue.sphere.compiled import njit
 
 TOGETHER = 48
 """Probes that visit a list at once; a multiple of three."""

@@ -43,19 +43,18 @@ class Misfit:
     def learn(
         cls,
         sharpness: Float64Array,
+        large_sharpness: Float64Array,
         log_ratio: Float64Array,
         mean_difference: Float64Array,
-        large_sharpness: Float64Array,
-        large_log_ratio: Float64Array,
-        large_mean_difference: Float64Array,
     ) -> Self:
-        """From the true values against the expected ones of n left-out rows, (n, g) and (n, e)."""
+        """From the true values against the expected ones of n left-out rows (n, g + e)."""
+        small = len(sharpness)
         rows = []
-        for off in (log_ratio, mean_difference):
+        for off in (log_ratio[:, :small], mean_difference[:, :small]):
             bias = np.median(off, axis=0)
             rows += [bias, np.quantile(np.abs(off - bias), QUANTILE, axis=0) / NORMAL_QUANTILE]
-        shifts = np.quantile(large_log_ratio / large_sharpness, ENDS, axis=0)
-        mean_shifts = np.quantile(large_mean_difference, ENDS, axis=0)
+        shifts = np.quantile(log_ratio[:, small:] / large_sharpness, ENDS, axis=0)
+        mean_shifts = np.quantile(mean_difference[:, small:], ENDS, axis=0)
         return cls(sharpness, np.array(rows), large_sharpness, shifts, mean_shifts)
 
     def at(self, sharpness: float) -> tuple[float, float, float, float]:

@@ -15,7 +15,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.lists import Float32Array, Lists, Rows
+from holue.evidence.centres import Float32Array, Rows
+from holue.evidence.lists import Lists
 from holue.gallery.embeddings import Float64Array
 
 Mask = npt.NDArray[np.bool_]

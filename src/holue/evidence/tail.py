@@ -27,8 +27,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from holue.evidence.centres import Float32Array
 from holue.evidence.list_loops import estimate, expect_highest
-from holue.evidence.lists import Float32Array, Lists
+from holue.evidence.lists import Lists
 from holue.evidence.misfit import Misfit
 from holue.evidence.sample import Mask, Sample
 from holue.gallery.embeddings import Float64Array
