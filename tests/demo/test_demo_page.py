@@ -33,7 +33,7 @@ def test_the_page_asks_nothing_of_the_network(page: Path) -> None:
 def test_every_shown_probe_has_its_picture_and_its_verdict(page: Path, small_demo: Demo) -> None:
     text = page.read_text("utf-8")
     cards = sum(len(group.shown) for group in small_demo.groups)
-    assert text.count('<article class="card') == text.count('class="sample"') == cards
+    assert text.count('<article class="card') == text.count('class="picture sample"') == cards
     assert text.count("✗</span> wrong") == text.count('<article class="card wrong"') > 0
     assert text.count("✓</span> right") == text.count('<article class="card right"') > 0
 

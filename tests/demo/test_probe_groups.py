@@ -48,4 +48,4 @@ def test_a_card_has_one_answer_and_bars_that_add_up(small_demo: Demo) -> None:
         assert card.verdict.startswith("right" if card.right else "wrong")
         assert card.enrolled == (card.label in {glyph.label for glyph in scene.part.known})
         assert sum(line.probability for line in card.candidates) <= 1 + 1e-9
-        assert all(line.picture.startswith("data:image/png") for line in card.candidates if line.picture)
+        assert all(line.picture.address.startswith("data:image/png") for line in card.candidates if line.picture)

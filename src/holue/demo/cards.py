@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holue.datasets.glyphs.fonts import find_font
 from holue.datasets.glyphs.rendering import Pixels, render
-from holue.demo.pictures import data_uri
+from holue.demo.pictures import Picture, close_up, whole
 from holue.demo.scene import Scene
 from holue.evaluation.outcomes import OutcomeKind
 
@@ -26,7 +27,7 @@ class CandidateRow:
 
     label: str
     name: str
-    picture: str | None
+    picture: Picture | None
     probability: float
     is_answer: bool
     is_truth: bool
@@ -36,13 +37,13 @@ class CandidateRow:
 class ProbeCard:
     """What a person needs to judge one answer."""
 
-    picture: str
+    picture: Picture
     level: str
     font: str
     label: str
     name: str
     enrolled: bool
-    clean_picture: str
+    clean_picture: Picture
     verdict: str
     right: bool
     uncertainty: float
@@ -61,7 +62,7 @@ def probe_card(scene: Scene, row: int) -> ProbeCard:
         CandidateRow(
             label=str(candidate.subject),
             name=scene.glyphs[str(candidate.subject)].name,
-            picture=data_uri(reference(scene, str(candidate.subject))),
+            picture=_clean_picture(scene, str(candidate.subject)),
             probability=float(np.exp(log_p[place])),
             is_answer=accepted and place == 0,
             is_truth=mated and candidate.subject == label,
@@ -70,13 +71,13 @@ def probe_card(scene: Scene, row: int) -> ProbeCard:
     ]
     lines.append(CandidateRow("", "nobody enrolled", None, float(np.exp(log_p_unknown)), not accepted, not mated))
     return ProbeCard(
-        picture=data_uri(probes.images[row]),
+        picture=_probe_picture(scene, row),
         level=str(probes.level[row]),
         font=str(probes.font[row]),
         label=label,
         name=scene.glyphs[label].name,
         enrolled=mated,
-        clean_picture=data_uri(reference(scene, label)),
+        clean_picture=_clean_picture(scene, label),
         verdict=VERDICTS[kind],
         right=bool(outcomes.correct[row]),
         uncertainty=answer.uncertainty,
@@ -84,6 +85,22 @@ def probe_card(scene: Scene, row: int) -> ProbeCard:
         score=answer.score,
         candidates=tuple(lines),
     )
+
+
+def _probe_picture(scene: Scene, row: int) -> Picture:
+    """The sample, larger where the glyph is small; whole where something else in it, a patch that covers, is to be seen."""
+    probes = scene.part.probes
+    image: Pixels = probes.images[row]
+    if "occlusion" in str(probes.level[row]):
+        return whole(image)
+    # Noise and blur hide where the glyph is; its clean drawing by the same font tells.
+    glyph, font = scene.glyphs[str(probes.subject_id[row])], find_font(str(probes.font[row]))
+    return close_up(image, render(glyph.drawn_by(font), font))
+
+
+def _clean_picture(scene: Scene, label: str) -> Picture:
+    clean = reference(scene, label)
+    return close_up(clean, clean)
 
 
 def reference(scene: Scene, label: str) -> Pixels:

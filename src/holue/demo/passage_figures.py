@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from holue.datasets.glyphs.rendering import SIZE, Pixels
 from holue.demo.passages import STEPS, Passage, Passages, highest_in_middle, mean_doubts
+from holue.demo.pictures import ink_box
 from holue.evaluation.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, Drawing, look, new_figure
 from holue.gallery.embeddings import Float64Array
 
@@ -36,6 +38,8 @@ def draw_passage(passage: Passage, position: Float64Array, number: int) -> Drawi
             posterior.plot(position, values, color=color, linestyle=style, label=label)
         posterior.set(ylim=(-0.03, 1.03), ylabel="posterior")
         posterior.set_xticks([0, 0.25, 0.5, 0.75, 1], [passage.first, "", "halfway", "", passage.second])
+        for end in (0, -1):
+            posterior.get_xticklabels()[end].set_fontsize(15)
         for ax in (doubts, posterior):
             ax.axvline(0.5, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
             ax.legend(loc="upper left", bbox_to_anchor=(0, 1.22), ncols=3, fontsize=9, borderaxespad=0)
@@ -84,15 +88,33 @@ def _told(what: str, some: tuple[Passage, ...]) -> str:
 
 def _strip(ax: Any, passage: Passage, position: Float64Array) -> None:
     rows = np.linspace(0, len(position) - 1, PICTURES).astype(int)
+    window = _window(passage.images)
     half = 0.5 / (PICTURES - 1)
     for row in rows:
         at = position[row]
         ax.imshow(
-            passage.images[row], cmap="gray", vmin=0, vmax=255, extent=(at - half, at + half, 0, 1), aspect="auto"
+            passage.images[row][window],
+            cmap="gray",
+            vmin=0,
+            vmax=255,
+            extent=(at - half, at + half, 0, 1),
+            aspect="auto",
         )
     ax.set(xlim=(-half, 1 + half), ylim=(0, 1))
     ax.set_box_aspect(1 / PICTURES)  # square pictures
     ax.axis("off")
+
+
+def _window(images: Pixels) -> tuple[slice, slice]:
+    """A square around the ink of all images: a bracket alone in the middle of an empty picture is hard to see."""
+    box = ink_box(images.min(axis=0))
+    if box is None:
+        return slice(None), slice(None)
+    top, left, bottom, right = box
+    size = min(max(bottom - top, right - left) + 4, SIZE)
+    starts = (min(max((low + high - size) // 2, 0), SIZE - size) for low, high in ((top, bottom), (left, right)))
+    first, second = (slice(start, start + size) for start in starts)
+    return first, second
 
 
 def _ends(values: Float64Array) -> float:
