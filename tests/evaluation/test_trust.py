@@ -1,42 +1,24 @@
 """The trust report: halves by subject, a certificate or a refusal, and what came of it on other people."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from holue.datasets.simulated import simulate
 from holue.errors import CalibrationDataError, InvalidInputError, InvalidParameterError
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evaluation.rehearsal import half_of_subjects
 from holue.evaluation.trust import trust_report
-from holue.gallery.embeddings import Embeddings
-from holue.gallery.gallery import Gallery
-
-
-def part(first_subject: int, seed: int, people: int = 200) -> ProtocolPart:
-    world = simulate(
-        n_subjects=people,
-        n_strangers=people,
-        dim=32,
-        concentration=60.0,
-        look_alike_pairs=5,
-        first_subject=first_subject,
-        rng=np.random.default_rng(seed),
-    )
-    probes = world.probes
-    return ProtocolPart(
-        Gallery.from_samples(world.gallery.X, world.gallery.person),
-        Embeddings.from_samples(probes.X, probes.concentration),
-        probes.person,
-        groups=np.where(probes.person % 3 == 0, "f", "m"),
-        more_groups={"parity": probes.person % 2},
-    )
 
 
 @pytest.fixture(scope="module")
-def protocol() -> IdentificationProtocol:
-    return IdentificationProtocol("crowd", part(0, 1), part(10_000, 2))
+def protocol(crowd: Callable[..., ProtocolPart]) -> IdentificationProtocol:
+    parts = (crowd(0, 1), crowd(10_000, 2))
+    return IdentificationProtocol(
+        "crowd", *(replace(part, more_groups={"parity": part.probe_subjects % 2}) for part in parts)
+    )
 
 
 def test_the_halves_share_no_subject_and_have_both_kinds(protocol: IdentificationProtocol) -> None:
@@ -75,7 +57,9 @@ def test_a_target_out_of_reach_is_a_refusal_and_not_a_number(protocol: Identific
     assert report.filtered_share.value == 0
 
 
-def test_bad_settings_and_protocols_are_named(protocol: IdentificationProtocol) -> None:
+def test_bad_settings_and_protocols_are_named(
+    protocol: IdentificationProtocol, crowd: Callable[..., ProtocolPart]
+) -> None:
     for option in ({"target_level": 1.0}, {"confidence_level": 0.0}, {"risk": "regret"}, {"unit": "family"}):
         with pytest.raises(InvalidParameterError, match=next(iter(option))):
             trust_report(protocol, **option)  # type: ignore[arg-type]
@@ -83,7 +67,7 @@ def test_bad_settings_and_protocols_are_named(protocol: IdentificationProtocol) 
     bare = ProtocolPart(evaluation.gallery, evaluation.probes, evaluation.probe_subjects)
     with pytest.raises(InvalidInputError, match="no 'group' column"):
         trust_report(IdentificationProtocol("bare", protocol.development, bare), by_group=True)
-    few = part(50_000, 3, people=12)
+    few = crowd(50_000, 3, people=12)
     rows = np.isin(few.probe_subjects, [50_000, 50_001, 50_012])
     lonely = ProtocolPart(few.gallery, few.probes.take(rows), few.probe_subjects[rows])
     with pytest.raises(CalibrationDataError, match="1 non-mated subject, and needs two"):

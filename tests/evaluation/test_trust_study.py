@@ -1,6 +1,7 @@
 """The report says which answers to act on: three ways, with a guarantee or what it would take, sets, reasons and groups."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from typer.testing import CliRunner
 
 from holue.cli.app import app
 from holue.datasets.folder import save_folder
-from holue.datasets.simulated import simulate
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evaluation.rehearsal import Rehearsal
@@ -18,37 +18,15 @@ from holue.evaluation.report import write_report
 from holue.evaluation.study import evaluate
 from holue.evaluation.three_way import ThreeWay
 from holue.evaluation.trust_study import TrustStudy, trust_study
-from holue.gallery.embeddings import Embeddings
-from holue.gallery.gallery import Gallery
-
-
-def part(first_subject: int, seed: int, people: int = 200) -> ProtocolPart:
-    world = simulate(
-        n_subjects=people,
-        n_strangers=people,
-        dim=32,
-        concentration=60.0,
-        look_alike_pairs=5,
-        first_subject=first_subject,
-        rng=np.random.default_rng(seed),
-    )
-    probes = world.probes
-    return ProtocolPart(
-        Gallery.from_samples(world.gallery.X, world.gallery.person),
-        Embeddings.from_samples(probes.X, probes.concentration),
-        probes.person,
-        qualities={"concentration": probes.concentration},
-        more_groups={"sex": np.where(probes.person % 3 == 0, "f", "m"), "rare": probes.person == first_subject},
-    )
 
 
 @pytest.fixture(scope="module")
-def protocol() -> IdentificationProtocol:
-    rare = {}
-    for name, made in (("development", part(0, 1)), ("evaluation", part(10_000, 2))):
-        groups = {**made.more_groups, "rare": np.where(made.more_groups["rare"], "rare", "common")}
-        rare[name] = replace(made, more_groups=groups)
-    return IdentificationProtocol("crowd", **rare)
+def protocol(crowd: Callable[..., ProtocolPart]) -> IdentificationProtocol:
+    def grouped(part: ProtocolPart) -> ProtocolPart:
+        rare = part.probe_subjects == part.probe_subjects.min()
+        return replace(part, groups=None, more_groups={"sex": part.groups, "rare": np.where(rare, "rare", "common")})
+
+    return IdentificationProtocol("crowd", grouped(crowd(0, 1)), grouped(crowd(10_000, 2)))
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +116,10 @@ def test_the_report_shows_it_and_its_document_is_strict_json(
     assert "rare*" in (folder / "tables" / "trust_groups_rare.md").read_text("utf-8")
 
 
-def test_too_few_probes_for_the_default_method_use_one_that_learns_nothing(protocol: IdentificationProtocol) -> None:
-    few = part(50_000, 3, people=20)
+def test_too_few_probes_for_the_default_method_use_one_that_learns_nothing(
+    protocol: IdentificationProtocol, crowd: Callable[..., ProtocolPart]
+) -> None:
+    few = crowd(50_000, 3, people=20)
     rows = np.isin(few.probe_subjects, np.r_[50_000:50_008, 50_020:50_040])
     small = ProtocolPart(few.gallery, few.probes.take(rows), few.probe_subjects[rows])
     study = trust_study(IdentificationProtocol("few", small, protocol.evaluation), n_resamples=10, threads=1)
