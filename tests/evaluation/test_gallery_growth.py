@@ -47,6 +47,9 @@ def test_the_command_prints_and_draws(samples, tmp_path):
     assert result.exit_code == 0, result.output
     assert [step["n_subjects"] for step in json.loads(result.stdout)["steps"]] == [100, 200, 400, 600]
     assert (tmp_path / "figures" / "gallery_growth.svg").exists()
+    printed = CliRunner().invoke(app, command).stdout
+    assert "followed" in printed, "no head is cut in eighty columns"
+    assert "…" not in printed
 
 
 def test_bad_sizes_are_refused(samples):

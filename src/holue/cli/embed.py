@@ -17,10 +17,13 @@ from holue.embedding.progress import progress_bar
 
 def embed(
     model: Annotated[
-        str, typer.Argument(help="A preset (arcface, campplus), an ONNX file with a TOML beside it, or that TOML.")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A preset (arcface, campplus), an ONNX file with a TOML beside it, or that TOML."
+        ),
     ],
     inputs: Annotated[
-        list[Path], typer.Argument(metavar="INPUT...", help="Folders, zips, lists (.txt), or single files.")
+        list[Path], typer.Argument(metavar="INPUT", help="Folders, zips, lists (.txt), or single files.")
     ],
     out: Annotated[Path, typer.Option(help="The .npz file to write.")],
     features: Annotated[

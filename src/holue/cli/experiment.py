@@ -68,7 +68,7 @@ def experiment(
 
 
 def results(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that `holue experiment` wrote.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that `holue experiment` wrote.")],
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the page here instead of printing it.")
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from holue.cli.output import Json, console, print_json, say
@@ -43,9 +44,11 @@ def gallery_growth(
     if json:
         print_json(growth.to_dict())
         return
-    table = Table(title=f"FPIR of {growth.n_people} people, target {growth.target_fpir:g}", title_justify="left")
-    for head in ("subjects", *WAYS, *(f"τ {way}" for way in WAYS)):
-        table.add_column(head, justify="right")
+    # Narrow enough for eighty columns: heads in two lines, one space between columns.
+    title = f"FPIR of {growth.n_people} people, target {growth.target_fpir:g}, and the thresholds τ"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    for head in ("subjects", *(f"FPIR\n{way}" for way in WAYS), *(f"τ\n{way}" for way in WAYS)):
+        table.add_column(head, justify="right", no_wrap=True)
     for step in growth.steps:
         rates, thresholds = ([getattr(step, f"{kind}_{way}") for way in WAYS] for kind in ("fpir", "threshold"))
         table.add_row(str(step.n_subjects), *(f"{rate:.3f}" for rate in rates), *(f"{tau:.3f}" for tau in thresholds))

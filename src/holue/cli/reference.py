@@ -32,7 +32,7 @@ def _section(title: str, command: Any) -> str:
 
 
 def _metavar(parameter: Any) -> str:
-    return str(parameter.metavar or parameter.name.upper())
+    return f"{parameter.metavar or parameter.name.upper()}{'...' if parameter.nargs == -1 else ''}"
 
 
 def _help(parameter: Any) -> str:

@@ -34,7 +34,7 @@ def trust(
 
     Half of the development subjects calibrate the recogniser, the other half certify the threshold, and the evaluation part
     shows the share of answers filtered and the risk among the others. Where the target cannot be certified the command says
-    how many more development probes it would take, and its exit code is 1.
+    how many more development probes it would take, and its exit code is 1. Example: `holue trust lfw --risk error --target 0.02`
     """
     from holue.datasets.folder import load_folder
     from holue.evaluation.trust import trust_report
