@@ -26,6 +26,7 @@ from holue.evidence.lanes import (
     INT64,
     LANES,
     add_across,
+    any_above,
     constant,
     greater,
     load,
@@ -88,10 +89,7 @@ def _weigh_lanes(typing_context, row, errors, end, peak, slope, lowest):
         with cgutils.for_range_slice(builder, INT64(0), end, INT64(_STEP)) as (j, _):
             places = [builder.add(j, INT64(first)) for first in range(0, _STEP, LANES)]
             below = [builder.fsub(load(builder, scores, at, FLOATS), peak) for at in places]
-            a, b, c, d = below
-            near = builder.fcmp_ordered(">", greater(builder, greater(builder, a, b), greater(builder, c, d)), lowest)
-            some = builder.icmp_unsigned("!=", builder.bitcast(near, ir.IntType(LANES)), ir.IntType(LANES)(0))
-            with builder.if_then(some):
+            with builder.if_then(any_above(builder, below, lowest)):
                 # Two vectors at a time: with four side by side the seven sums would not stay in registers.
                 for pair in (slice(0, 2), slice(2, 4)):
                     held = [greater(builder, x, lowest) for x in below[pair]]

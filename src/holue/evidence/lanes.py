@@ -1,6 +1,7 @@
 """Lanes: pieces of generated code that work on eight numbers at once.
 
-They are written out because the compiler would choose another form for sums whose roundings are bounded, or none at all.
+They are written out because the compiler would choose another form for sums whose roundings are bounded, or none at all. What
+contains them is cached by the file it stands in: after a change here, touch the files with loops.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -68,6 +69,14 @@ def greater(builder, left, right):
     """The greater of two in every lane."""
     condition = builder.fcmp_ordered(">", left, right, flags=("fast",))
     return builder.select(condition, left, right, flags=("fast",))
+
+
+def any_above(builder, vectors, bar):
+    """Whether any lane of four vectors is above that of ``bar``."""
+    a, b, c, d = vectors
+    best = greater(builder, greater(builder, a, b), greater(builder, c, d))
+    flags = builder.bitcast(builder.fcmp_ordered(">", best, bar), ir.IntType(LANES))
+    return builder.icmp_unsigned("!=", flags, ir.IntType(LANES)(0))
 
 
 def multiply_add(builder, x, y, z):

@@ -1,4 +1,4 @@
-"""Loops: the compiled inside of the kernels; one file, because a cached compilation notices only changes in its own file.
+"""Loops: the compiled inside of the kernels. A cached compilation notices only changes in its own file.
 
 The fast loops read float32 cosines while they are still in the cache, in chunks of ``CHUNK`` subjects: one pass finds the
 chunk's best score, and only if that can enter the top, or raise the running maximum ``p``, is anything compared or rescaled.
@@ -25,6 +25,22 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from holue.evidence.lanes import (
+    FLOATS,
+    INT32,
+    INT64,
+    LANES,
+    add_across,
+    any_above,
+    ask_for,
+    constant,
+    greater,
+    load,
+    multiply_add,
+    powers_of_two,
+    save,
+    spread,
+)
 from holue.sphere.compiled import njit
 
 CHUNK = 512
@@ -41,18 +57,9 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
     np.float32(c) for c in (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398931, 0.00015353531)
 )
 _BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
-_POLYNOMIAL = (
-    1.0,
-    0.6931470036506653,
-    0.24022242426872253,
-    0.05550733581185341,
-    0.009671512991189957,
-    0.001326472731307149,
-)  # the least relative error of degree 5 on [−½, ½] with 2^0 = 1: 9e-8
-_ROUNDER = 1.5 * 2**23  # added to a small float32 it rounds it, and its lowest bits become the whole number
-_LANES, _STEP = 8, 32
+_STEP = 4 * LANES  # scores weighed side by side
 _LINE = 16  # float32 in a cache line
-_EIGHT, _INT64, _WHOLE = ir.VectorType(ir.FloatType(), 8), ir.IntType(64), types.intp
+_WHOLE = types.intp
 _ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over vector lanes
 
 
@@ -101,57 +108,30 @@ def _weigher(wide):
     """The sums of ``_weigh`` over the first ``end`` scores, a multiple of 32, as an intrinsic.
 
     ``wide`` is for exponents that may leave the format: they are held at ``slope·lowest``, and 32 scores that are all below
-    ``peak + faint`` are left out. Written out because the rounding needs its two additions in the order they stand in, and the
-    sums any order. 16 operations weigh eight scores: the exponent's whole part is added to the polynomial's exponent bits.
+    ``peak + faint`` are left out.
     """
-    integers = ir.VectorType(ir.IntType(32), _LANES)
-
-    def constant(value):
-        return ir.Constant(_EIGHT, [float(np.float32(value))] * _LANES)
 
     def generate(context, builder, signature, arguments):
         row, end, *numbers = arguments
         start = context.make_array(signature.args[0])(context, builder, row).data
-        peak, slope, lowest, faint = (_spread(builder, number) for number in numbers)
-
-        def multiply_add(x, y, z):
-            return builder.fadd(builder.fmul(x, y, flags=("contract",)), z, flags=("contract",))
-
-        def greater(x, y):
-            return builder.select(builder.fcmp_ordered(">", x, y, flags=("fast",)), x, y, flags=("fast",))
+        peak, slope, lowest, faint = (spread(builder, number) for number in numbers)
+        sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(2)] for _ in range(2)]
 
         def add(below):
-            rounded = [multiply_add(slope, x, rounder) for x in below]
-            whole = [builder.fsub(x, rounder) for x in rounded]
-            exponent = [builder.fmul(slope, x, flags=("contract",)) for x in below]
-            f = [builder.fsub(x, y, flags=("contract",)) for x, y in zip(exponent, whole)]
-            fraction = [constant(_POLYNOMIAL[-1]) for _ in f]
-            for coefficient in _POLYNOMIAL[-2::-1]:
-                fraction = [multiply_add(x, y, constant(coefficient)) for x, y in zip(fraction, f)]
-            power = [builder.shl(builder.bitcast(x, integers), bits) for x in rounded]
-            raised = [builder.add(x, builder.bitcast(y, integers)) for x, y in zip(power, fraction)]
-            for number, (x, weight) in enumerate(zip(below, (builder.bitcast(y, _EIGHT) for y in raised))):
+            for number, (x, weight) in enumerate(zip(below, powers_of_two(builder, slope, below))):
                 mass, moment = (places[number % 2] for places in sums)
                 builder.store(builder.fadd(builder.load(mass), weight), mass)
-                builder.store(multiply_add(x, weight, builder.load(moment)), moment)
+                builder.store(multiply_add(builder, x, weight, builder.load(moment)), moment)
 
-        sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(2)] for _ in range(2)]
-        rounder, bits = constant(_ROUNDER), ir.Constant(integers, [23] * _LANES)
-        with cgutils.for_range_slice(builder, _INT64(0), end, _INT64(_STEP)) as (j, _):
-            # Four vectors step by step side by side, so that none waits for its own last step.
-            places = [builder.gep(start, [builder.add(j, _INT64(first))]) for first in range(0, _STEP, _LANES)]
-            scores = [builder.load(builder.bitcast(place, _EIGHT.as_pointer()), align=4) for place in places]
-            below = [builder.fsub(score, peak) for score in scores]
+        with cgutils.for_range_slice(builder, INT64(0), end, INT64(_STEP)) as (j, _):
+            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, LANES)]
+            below = [builder.fsub(load(builder, start, at, FLOATS), peak) for at in places]
             if wide:
-                best = greater(greater(*below[:2]), greater(*below[2:]))
-                noticed = builder.bitcast(builder.fcmp_ordered(">", best, faint), ir.IntType(_LANES))
-                with builder.if_then(builder.icmp_unsigned("!=", noticed, ir.IntType(_LANES)(0))):
-                    add([greater(x, lowest) for x in below])
+                with builder.if_then(any_above(builder, below, faint)):
+                    add([greater(builder, x, lowest) for x in below])
             else:
                 add(below)
-        totals = [builder.fadd(builder.load(even), builder.load(odd)) for even, odd in sums]
-        across = _add_across(builder, *totals, *totals)
-        results = [builder.extract_element(across, ir.IntType(32)(number)) for number in range(2)]
+        results = [add_across(builder, builder.fadd(builder.load(even), builder.load(odd))) for even, odd in sums]
         return context.make_tuple(builder, signature.return_type, results)
 
     def weigh(typing_context, row, end, peak, slope, lowest, faint):
@@ -161,13 +141,6 @@ def _weigher(wide):
 
 
 _weigh_all, _weigh_noticed = _weigher(wide=False), _weigher(wide=True)
-
-
-def _spread(builder, number):
-    """One number in all lanes."""
-    single = builder.insert_element(ir.Constant(_EIGHT, ir.Undefined), number, ir.IntType(32)(0))
-    order = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
-    return builder.shuffle_vector(single, single, order)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -256,7 +229,7 @@ def _starts(context, builder, kind, array, first, count, limit=None):
     width = cgutils.unpack_tuple(builder, view.shape)[1]
     starts = []
     for number in range(count):
-        row = builder.add(first, _INT64(number))
+        row = builder.add(first, INT64(number))
         if limit is not None:
             row = builder.select(builder.icmp_signed("<", row, limit), row, limit)
         starts.append(builder.gep(view.data, [builder.mul(row, width)]))
@@ -275,37 +248,29 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
 
     def generate(context, builder, signature, arguments):
         block, row, last, probes, i, length, scores, j = arguments
-
-        def load(start, t):
-            return builder.load(builder.bitcast(builder.gep(start, [t]), _EIGHT.as_pointer()), align=4)
-
         subjects, _ = _starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
         directions, _ = _starts(context, builder, signature.args[3], probes, i, TILE_PROBES)
         places, _ = _starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
-        zero = ir.Constant(_EIGHT, [0.0] * 8)
-        sums = [[cgutils.alloca_once_value(builder, zero) for _ in subjects] for _ in directions]
-        with cgutils.for_range_slice(builder, _INT64(0), length, _INT64(8)) as (t, _):
+        sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in subjects] for _ in directions]
+        with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
             # The probes are held and one subject passes at a time: three, one and twelve sums fill sixteen registers.
-            held = [load(start, t) for start in directions]
+            held = [load(builder, start, t, FLOATS) for start in directions]
             for number, start in enumerate(subjects):
-                g = load(start, t)
+                g = load(builder, start, t, FLOATS)
                 for x, own in zip(held, sums):
-                    product = builder.fmul(x, g, flags=("contract",))
-                    total = builder.fadd(builder.load(own[number]), product, flags=("contract",))
-                    builder.store(total, own[number])
+                    builder.store(multiply_add(builder, x, g, builder.load(own[number])), own[number])
         for place, own in zip(places, sums):
-            four = _add_across(builder, *(builder.load(total) for total in own))
-            builder.store(four, builder.bitcast(builder.gep(place, [j]), four.type.as_pointer()), align=4)
+            save(builder, _add_four(builder, *(builder.load(total) for total in own)), place, j)
         return context.get_dummy_value()
 
     return types.void(block, _WHOLE, _WHOLE, probes, _WHOLE, _WHOLE, scores, _WHOLE), generate
 
 
-def _add_across(builder, a, b, c, d):
+def _add_four(builder, a, b, c, d):
     """The sums of the elements of four vectors of eight, as one vector of four."""
 
     def shuffle(left, right, order):
-        return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(order)), order))
+        return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(INT32, len(order)), order))
 
     def halves(left, right, low, high):
         return builder.fadd(shuffle(left, right, low), shuffle(left, right, high))
@@ -323,13 +288,9 @@ def _fetch(typing_context, block, row, last):
     def generate(context, builder, signature, arguments):
         block, row, last = arguments
         starts, width = _starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
-        address, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [address, flag, flag, flag])
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(_LINE)) as (t, _):
+        with cgutils.for_range_slice(builder, INT64(0), width, INT64(_LINE)) as (t, _):
             for start in starts:
-                line = builder.bitcast(builder.gep(start, [t]), address)
-                builder.call(prefetch, [line, flag(0), flag(3), flag(1)])  # to read, into every cache, as data
+                ask_for(builder, builder.gep(start, [t]), 0)
         return context.get_dummy_value()
 
     return types.void(block, _WHOLE, _WHOLE), generate
