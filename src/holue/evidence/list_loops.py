@@ -106,20 +106,23 @@ def visit(probes, vectors, starts, visitors, firsts, top_scores, top_index, shar
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _select(near, means, scatter, lift, square, far, squares):
-    """1 for every list that is not near, and what makes its squares a variance; returns the highest ``s̄ + lift·v`` of these."""
+def _select(near, means, scatter, lift, expansion, square, expand, squares):
+    """What a sampled row stands for, and what makes its square a variance: 0 for lists that are near.
+
+    Returns the highest ``s̄ + lift·v`` of the others.
+    """
     highest = _LOWEST
     for number in range(near.shape[0]):
         there = _ONE - np.float32(near[number])
-        far[number] = there
+        expand[number] = there * expansion[number]
         squares[number] = there * square[number]
         highest = _greater(highest, means[number] + lift * scatter[number] + (there - _ONE) * -_LOWEST)
     return highest
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _expect(means, far, sizes, squares, counts, scatter, elongation, a, top, slope, moment_slope):
-    """Mass, moment and sampling variance of far lists of normal scores, and the slopes of weight and moment within each list.
+def _expect(means, expand, squares, counts, scatter, elongation, a, top, weights, moments):
+    """Mass, moment and sampling variance of far lists of normal scores, and the expected weight and moment in each list.
 
     With ``v`` the variance of a list's scores and ``h = e^{a s̄ + a² v/2 − top}``: ``Σ n h``, ``Σ n h (s̄ + a v)``, and
     ``Σ c h² (e^{a² v} − 1 − a² v)``, what the linear control leaves of the variance.
@@ -128,70 +131,53 @@ def _expect(means, far, sizes, squares, counts, scatter, elongation, a, top, slo
     for number in range(means.shape[0]):
         lift = a * elongation * scatter[number]
         h = _power_of_two(_greater((a * (means[number] + _HALF * lift) - top) * _TO_BITS, _LOWEST))
-        centre = means[number] + lift
         spread = a * lift
-        slope[number] = a * h
-        moment_slope[number] = h + a * h * centre
-        weight = far[number] * sizes[number] * h
-        mass += weight
-        moment += weight * centre
-        variance += (
-            squares[number] * (counts[number] - _ONE) * h * h * (_power_of_two(spread * _TO_BITS) - _ONE - spread)
-        )
+        weights[number] = h
+        moments[number] = h * (means[number] + lift)
+        rows = expand[number] * counts[number]
+        mass += rows * h
+        moment += rows * moments[number]
+        variance += squares[number] * counts[number] * h * h * (_power_of_two(spread * _TO_BITS) - _ONE - spread)
     return mass, moment, variance
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _add_level(scores, means, slope, moment_slope, square, a, top, x, y):
-    """Add one sampled row of each list to the lists' sums; returns the weighted squares."""
+def _add_level(scores, means, weights, moments, expand, squares, a, top):
+    """One sampled row of each list: by how much mass and moment exceed what is expected, and the squares of that."""
+    total, moment = np.float32(0.0), np.float32(0.0)
     xx, xy, yy = np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for number in range(scores.shape[0]):
         score = scores[number]
         weight = _power_of_two(_greater((a * score - top) * _TO_BITS, _LOWEST))
         below = score - means[number]
-        u = weight - slope[number] * below
-        v = score * weight - moment_slope[number] * below
-        x[number] += u
-        y[number] += v
-        xx += square[number] * u * u
-        xy += square[number] * u * v
-        yy += square[number] * v * v
-    return xx, xy, yy
-
-
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _finish(x, y, far, expansion, squares, counts):
-    """The totals of the lists' sums, and the squares of their means that a variance subtracts."""
-    total, moment = np.float32(0.0), np.float32(0.0)
-    xx, xy, yy = np.float32(0.0), np.float32(0.0), np.float32(0.0)
-    for number in range(x.shape[0]):
-        share = squares[number] / counts[number]
-        expand = far[number] * expansion[number]
-        total += expand * x[number]
-        moment += expand * y[number]
-        xx += share * x[number] * x[number]
-        xy += share * x[number] * y[number]
-        yy += share * y[number] * y[number]
+        h = weights[number]
+        u = weight - h - a * h * below
+        v = score * weight - moments[number] - (h + a * moments[number]) * below
+        total += expand[number] * u
+        moment += expand[number] * v
+        xx += squares[number] * u * u
+        xy += squares[number] * u * v
+        yy += squares[number] * v * v
     return total, moment, xx, xy, yy
 
 
 @njit(cache=True, nogil=True)
-def estimate(scores, means, near, scatter, elongation, levels, counts, sizes, expansion, square, a, tops, sums):
+def estimate(scores, means, near, scatter, elongation, levels, counts, expansion, square, a, tops, sums):
     """The mass of the lists that are not near, expected and sampled, into ``sums`` (n, 8), all relative to ``e^tops``.
 
-    Within a list, ``δ_c = s_c − s̄_l`` over all rows sums to 0, so ``w − h_l δ`` has the same total as ``w = e^{a s −
-    top}`` and less variance; likewise ``s w − h'_l δ``. The sums: expected mass and moment, sampled mass and moment, the
-    variances of these two (first) and their covariance (last), and the variance of the mass were the lists' scores
-    normal.
+    Within a list, ``δ_c = s_c − s̄_l`` over all rows sums to 0, so ``w − a h_l δ`` has the same total as ``w = e^{a s −
+    top}`` and less variance; likewise ``s w − h'_l δ``. The variance is that around the expected ``h_l``, so that one row
+    of a list is enough to tell it, and an expectation that is off widens it. The sums: expected mass and moment, sampled
+    mass and moment, the variances of these two (first) and their covariance (last), and the variance of the mass were the
+    lists' scores normal.
     """
-    n_lists = sizes.shape[0]
     a32 = np.float32(a)
-    room = np.empty((6, n_lists), dtype=np.float32)
+    room = np.empty((4, means.shape[1]), dtype=np.float32)
     # By index and not by unpacking: the compiler then knows that a row is contiguous.
-    far, squares, slope, moment_slope, x, y = room[0], room[1], room[2], room[3], room[4], room[5]
+    expand, squares, weights, moments = room[0], room[1], room[2], room[3]
     for i in range(scores.shape[0]):
         stretch = np.float32(elongation[i])
-        highest = _select(near[i], means[i], scatter, _HALF * a32 * stretch, square, far, squares)
+        highest = _select(near[i], means[i], scatter, _HALF * a32 * stretch, expansion, square, expand, squares)
         if np.all(near[i]):
             sums[i] = 0.0
             tops[i] = 0.0
@@ -199,19 +185,21 @@ def estimate(scores, means, near, scatter, elongation, levels, counts, sizes, ex
         top = a * highest
         tops[i] = top
         top32 = np.float32(top)
-        x[:] = 0.0
-        y[:] = 0.0
-        expected = _expect(means[i], far, sizes, squares, counts, scatter, stretch, a32, top32, slope, moment_slope)
-        xx, xy, yy = 0.0, 0.0, 0.0
+        mass, moment, normal = _expect(
+            means[i], expand, squares, counts, scatter, stretch, a32, top32, weights, moments
+        )
+        sums[i] = 0.0
         for level in range(levels.shape[0] - 1):
             part = scores[i, levels[level] : levels[level + 1]]
-            added = _add_level(part, means[i], slope, moment_slope, squares, a32, top32, x, y)
-            xx += added[0]
-            xy += added[1]
-            yy += added[2]
-        total, moment, xx_mean, xy_mean, yy_mean = _finish(x, y, far, expansion, squares, counts)
-        sums[i, 0], sums[i, 1], sums[i, 2], sums[i, 3] = expected[0], expected[1], total, moment
-        sums[i, 4], sums[i, 5], sums[i, 6], sums[i, 7] = xx - xx_mean, yy - yy_mean, xy - xy_mean, expected[2]
+            added = _add_level(part, means[i], weights, moments, expand, squares, a32, top32)
+            sums[i, 2] += added[0]
+            sums[i, 3] += added[1]
+            sums[i, 4] += added[2]
+            sums[i, 6] += added[3]
+            sums[i, 5] += added[4]
+        sums[i, 0], sums[i, 1], sums[i, 7] = mass, moment, normal
+        sums[i, 2] += mass
+        sums[i, 3] += moment
 
 
 @njit(cache=True, nogil=True)
@@ -257,6 +245,25 @@ def _truncated(counts, places, deviations, top, a):
     return log_total, mean
 
 
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _range(near, means):
+    """The lowest and the highest mean of the lists that are not near; 2 and −2 where all are."""
+    lowest, highest = np.float32(2.0), np.float32(-2.0)
+    for number in range(near.shape[0]):
+        aside = np.float32(near[number]) * np.float32(4.0)
+        lowest = -_greater(-lowest, -means[number] - aside)
+        highest = _greater(highest, means[number] - aside)
+    return lowest, highest
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _assign(near, means, lowest, per_bin, bins):
+    """The bin of every list's mean, and the one after the last for the lists that are near."""
+    for number in range(near.shape[0]):
+        place = min(np.int32((means[number] - lowest) * per_bin), np.int32(BINS - 1))
+        bins[number] = np.int32(BINS) if near[number] else max(place, np.int32(0))
+
+
 @njit(cache=True, nogil=True)
 def expect_highest(means, near, sizes, scatter, elongation, sharpness, log_seen, log_mass, mean_score):
     """Log-mass and mean score (n, m) of the lists that are not near, were their scores normal around the lists' means.
@@ -265,12 +272,11 @@ def expect_highest(means, near, sizes, scatter, elongation, sharpness, log_seen,
     the highest mean, of every row, would be nothing beside what was seen, the mass is 0.
     """
     widest = np.max(scatter)
-    counts, places, squares, deviations = np.empty(BINS), np.empty(BINS), np.empty(BINS), np.empty(BINS)
+    bins = np.empty(sizes.shape[0], dtype=np.int32)
+    # The last bin is for the lists that are near.
+    counts, places, squares, deviations = np.empty(BINS + 1), np.empty(BINS + 1), np.empty(BINS + 1), np.empty(BINS)
     for i in range(means.shape[0]):
-        lowest, highest = np.inf, -np.inf
-        for number in range(sizes.shape[0]):
-            if not near[i, number]:
-                lowest, highest = min(lowest, means[i, number]), max(highest, means[i, number])
+        lowest, highest = _range(near[i], means[i])
         limit = highest + 8.0 * math.sqrt(widest * elongation[i])
         negligible = True
         if lowest <= highest:
@@ -280,16 +286,15 @@ def expect_highest(means, near, sizes, scatter, elongation, sharpness, log_seen,
             log_mass[i] = -np.inf
             mean_score[i] = 0.0
             continue
-        per_bin = BINS / max(highest - lowest, 1e-9)
+        _assign(near[i], means[i], lowest, np.float32(BINS / max(highest - lowest, 1e-9)), bins)
         counts[:] = 0.0
         places[:] = 0.0
         squares[:] = 0.0
         for number in range(sizes.shape[0]):
-            if not near[i, number]:
-                b = min(int((means[i, number] - lowest) * per_bin), BINS - 1)
-                counts[b] += sizes[number]
-                places[b] += sizes[number] * means[i, number]
-                squares[b] += sizes[number] * scatter[number]
+            b = bins[number]
+            counts[b] += sizes[number]
+            places[b] += sizes[number] * means[i, number]
+            squares[b] += sizes[number] * scatter[number]
         for b in range(BINS):
             if counts[b] > 0:
                 places[b] /= counts[b]

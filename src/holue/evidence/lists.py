@@ -54,7 +54,7 @@ class Lists:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    @property
+    @cached_property
     def sizes(self) -> Rows:
         """Rows in each list (L,)."""
         return np.diff(self.starts)
@@ -66,16 +66,20 @@ class Lists:
         return own
 
     @cached_property
-    def scatter(self) -> Float64Array:
+    def scatter(self) -> Float32Array:
         """The mean squared distance of a list's rows to their mean, per coordinate (L,): ``v_l = (1 − r_l²)/d``."""
-        scatter: Float64Array = np.maximum(1.0 - self.lengths**2, 0.0) / self.vectors.shape[1]
+        scatter: Float32Array = (np.maximum(1.0 - self.lengths**2, 0.0) / self.vectors.shape[1]).astype(np.float32)
         return scatter
 
     def elongation(self, probes: FloatArray) -> Float64Array:
         """How much more the rows scatter in the direction of each probe (n,) than on average: ``zᵀWz d / tr W``."""
         along = np.einsum("ij,ij->i", probes @ self.within, probes)
-        mean = np.trace(self.within) / len(self.within)
-        return np.maximum(along, 0.0) / mean if mean > 0 else np.zeros(len(probes))
+        return np.maximum(along, 0.0) / self.mean_within if self.mean_within > 0 else np.zeros(len(probes))
+
+    @cached_property
+    def mean_within(self) -> float:
+        """The rows' variance around their lists' means, per coordinate: ``tr W / d``."""
+        return float(np.trace(self.within)) / len(self.within)
 
 
 def group(

@@ -1,9 +1,8 @@
 """Sample: a few rows of every list, drawn once, packed in one matrix.
 
-The draw is stratified: a list of ``n_l`` rows gives about ``M n_l / K`` of them and at least two, without replacement, so
-that every list has a mean and a variance of its own. The first row of every list comes first, then the second of every
-list that gives two, and so on: lists are ordered by size, so each such level is a run of lists from the first one, and a
-loop over it is a loop over lists.
+The draw is stratified: a list of ``n_l`` rows gives about ``M n_l / K`` of them and at least one, without replacement. The
+first row of every list comes first, then the second of every list that gives two, and so on: lists are ordered by size, so
+each such level is a run of lists from the first one, and a loop over it is a loop over lists.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import numpy.typing as npt
 
 from holue.evidence.centres import Float32Array, Rows
 from holue.evidence.lists import Lists
-from holue.gallery.embeddings import Float64Array
 
 Mask = npt.NDArray[np.bool_]
 
@@ -28,14 +26,16 @@ class Sample:
 
     at: Rows  # (M,) places among the lists' vectors
     levels: Rows  # (levels + 1,)
-    counts: Rows  # (L,) rows that each list gives
+    counts: Float32Array  # (L,) q, the rows that each list gives
+    expansion: Float32Array  # (L,) n/q, the rows of its list that one sampled row stands for
+    square: Float32Array  # (L,) n (n − q) / q², what makes its square a variance
     vectors: Float32Array  # (M, d)
 
     @classmethod
     def draw(cls, lists: Lists, n_sample: int, rng: np.random.Generator) -> Self:
-        """Draw about ``n_sample`` rows, at least two of every list that has them."""
+        """Draw about ``n_sample`` rows, at least one of every list."""
         wanted = np.rint(n_sample * lists.sizes / len(lists.rows)).astype(np.int64)
-        counts = np.minimum(np.maximum(wanted, 2), lists.sizes)
+        counts = np.minimum(np.maximum(wanted, 1), lists.sizes)
         label = np.repeat(np.arange(len(lists)), lists.sizes)
         shuffled = np.lexsort((rng.random(len(label)), label))
         place = np.arange(len(label)) - lists.starts[:-1][label]
@@ -49,15 +49,12 @@ class Sample:
         label = np.searchsorted(lists.starts, at, side="right") - 1
         counts = np.bincount(label, minlength=len(lists))
         widths = [int((counts > level).sum()) for level in range(int(counts.max()))]
-        return cls(at, np.concatenate([[0], np.cumsum(widths)]), counts, lists.vectors[at])
+        n, q = lists.sizes.astype(np.float64), counts.astype(np.float64)
+        q32, expansion, square = (each.astype(np.float32) for each in (q, n / q, n * (n - q) / q**2))
+        return cls(at, np.concatenate([[0], np.cumsum(widths)]), q32, expansion, square, lists.vectors[at])
 
     def __len__(self) -> int:
         return len(self.at)
-
-    def expansion(self, lists: Lists) -> tuple[Float64Array, Float64Array]:
-        """Per list (L,): ``n/q``, the rows one sampled row stands for; ``n (n−q) / (q (q−1))``, from squares to a variance."""
-        n, q = lists.sizes.astype(np.float64), self.counts.astype(np.float64)
-        return n / q, n * (n - q) / (q * np.maximum(q - 1, 1))
 
     @cached_property
     def reach(self) -> float:

@@ -9,9 +9,9 @@ scatter gives:
 corrected for how far such sums were off for left-out rows of the gallery itself (see ``misfit.py``). The other is a
 stratified sample with a control variate, unbiased over the draw whatever the shape of the lists,
 
-    Σ_l n_l · mean over the sampled rows of list l of ( e^{a s_c} − h_l (s_c − s̄_l) ),      h_l = a e^{a s̄_l + a² v_l/2},
+    Σ_l n_l · mean over the sampled rows of list l of ( e^{a s_c} − a h_l (s_c − s̄_l) ),      h_l = e^{a s̄_l + a² v_l/2},
 
-what is subtracted having total 0, and ``h_l`` being the best slope for normal scores. They are averaged by their
+what is subtracted having total 0, and ``a h_l`` being the best slope for normal scores. They are averaged by their
 precision; where they contradict each other the error grows with the contradiction.
 
 At a large one (κ) the few highest scores are everything, and no sample holds them. There the normal scores end at the
@@ -115,18 +115,16 @@ Estimate = tuple[Float64Array, Float64Array, Float64Array, Float64Array]
 def _measure(unread: Unread, scores: Float32Array, a: float) -> Measured:
     lists, sample = unread.lists, unread.sample
     sums, log_unit = np.empty((len(unread.probes), 8)), np.empty(len(unread.probes))
-    expansion, square = sample.expansion(lists)
     estimate(
         scores,
         unread.means,
         unread.near,
-        lists.scatter.astype(np.float32),
+        lists.scatter,
         unread.elongation,
         sample.levels,
-        sample.counts.astype(np.float32),
-        lists.sizes.astype(np.float32),
-        expansion.astype(np.float32),
-        square.astype(np.float32),
+        sample.counts,
+        sample.expansion,
+        sample.square,
         a,
         log_unit,
         sums,
