@@ -45,8 +45,8 @@ PROBES_PER_THREAD = 8
 """Under which a further thread costs more than it brings."""
 TRIALS = 4096
 """Noisy copies of enrolled rows that decide how many lists to read."""
-FEWEST_LISTS = 24
-"""Lists read where fewer would find the mates: strangers are weighed better with some more."""
+FEWEST_LISTS = 40
+"""Lists read where fewer would find the mates: strangers are weighed better with some more, and reading them costs little."""
 LEARNED_ROWS = 1024
 """Rows of the gallery that stand in for probes to learn the misfit."""
 LEARNED_AT_ONCE = 128
