@@ -1,4 +1,4 @@
-"""Compressed benchmark: a scan of float16 and int8 codes in turn with the float32 scan of the same gallery."""
+"""Compressed benchmark: a scan of float16 and int8 codes in turn with the float32 scan of the same gallery, and FAISS."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import numpy as np
 from holue.bench.rounds import Timing, time_in_turn
 from holue.bench.section import Result, Row, Step
 from holue.bench.sizes import Sizes
-from holue.bench.systems import SHARPNESS, Answer, holue_evidence
+from holue.bench.systems import SHARPNESS, Answer, faiss_flat, holue_evidence, missing
 from holue.bench.world import TOP_K, Float32Array, random_directions, random_probes
 from holue.evidence.compressed import scan_compressed
 from holue.gallery.compressed import FORMS, CompressedGallery, compress
 
 Codes = dict[Any, CompressedGallery]
+
+MOST_SCORES = 110_000_000
+"""Subjects times probes of the largest case: some seconds a call."""
 
 
 def compressed_evidence(compressed: CompressedGallery, threads: int) -> Answer:
@@ -33,7 +36,7 @@ def compressed_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> It
     >>> result = {}
     >>> for note, measure in compressed_steps(result, sizes, rounds=1, seed=0):
     ...     measure()
-    >>> [row["system"] for row in result["compressed"]]
+    >>> [row["system"] for row in result["compressed"] if row["system"] != "faiss"]
     ['holue', 'holue float16', 'holue int8']
     """
     result["compressed"] = []
@@ -50,12 +53,14 @@ def compressed_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> It
         for threads in sizes.threads:
             calls = {"holue": partial(holue_evidence(gallery, n_probes, threads), probes)}
             calls |= {f"holue {form}": partial(compressed_evidence(codes[form], threads), probes) for form in codes}
+            if missing("faiss") is None:
+                calls["faiss"] = partial(faiss_flat(gallery, n_probes, threads), probes)
             timings = time_in_turn(calls, rounds=rounds, seconds_each=4 * sizes.seconds_each, pause=sizes.pause)
             place = {"subjects": shape[0], "dim": shape[1], "probes": n_probes, "threads": threads}
             result["compressed"] += [place | row for row in _rows(timings, gallery, codes, probes)]
 
     for shape in sizes.compressed_shapes:
-        for n_probes in sizes.compressed_batches:
+        for n_probes in (n for n in sizes.compressed_batches if n * shape[0] <= MOST_SCORES):
             note = f"compressed: K = {shape[0]}, d = {shape[1]}, {n_probes} probes"
             yield note, partial(measure, shape, n_probes)
 
@@ -66,7 +71,7 @@ def _rows(timings: dict[str, Timing], gallery: Float32Array, codes: Codes, probe
         row: Row = {"system": name} | timing.summary()
         row["times_faster"] = 1 / timing.ratio_to(timings["holue"])
         row["gallery_mb"] = gallery.nbytes / 1e6
-        if name != "holue":
+        if name.startswith("holue "):
             compressed = codes[name.removeprefix("holue ")]
             row["gallery_mb"] = compressed.nbytes / 1e6
             bounds = scan_compressed(probes, compressed, SHARPNESS, top_k=TOP_K).precision

@@ -26,7 +26,7 @@ class Sizes:
     pooled_dim: int = 512
     starts: int = 3
     compressed_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (100_000, 128), (1_000_000, 128))
-    compressed_batches: tuple[int, ...] = (1, 16)
+    compressed_batches: tuple[int, ...] = (1, 16, 64, 256, 1024)
     approximate_subjects: tuple[int, ...] = (100_000, 1_000_000)
     approximate_mapped: int = 10_000_000
     approximate_dim: int = 128
@@ -56,6 +56,7 @@ QUICK = Sizes(
     pooled_dim=128,
     starts=1,
     compressed_shapes=((20_000, 128),),
+    compressed_batches=(1, 64),
     approximate_subjects=(10_000, 40_000),
     approximate_mapped=0,
     approximate_batches=(1, 64),
