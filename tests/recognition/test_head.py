@@ -59,6 +59,25 @@ def test_training_follows_torch_step_by_step() -> None:
     np.testing.assert_allclose(network.logits(x), forward(torch.tensor(x)).detach().numpy(), atol=1e-9)
 
 
+def test_the_gradient_is_the_slope_of_the_loss() -> None:
+    x, target, weight = labelled(40, 3)
+    network = ResidualNetwork(3, np.float64)
+    network.draw(np.random.default_rng(5))
+    gradient = BalancedLoss(network, x, target, weight).gradient().copy()
+
+    def loss(number: int, move: float) -> float:
+        network.vector[number] += move
+        logit = network.logits(x)
+        network.vector[number] -= move
+        return float(weight @ (np.logaddexp(0, logit) - target * logit))
+
+    # Some weights of every layer. Central differences lose the third derivative times 1e-10 / 6, and 1e-16 / 1e-5 by rounding.
+    ends = np.cumsum([layer.size for layer in network.layers])
+    some = np.unique(np.concatenate([ends - 1, np.random.default_rng(6).integers(ends[-1], size=100)]))
+    slopes = [(loss(number, 1e-5) - loss(number, -1e-5)) / 2e-5 for number in some]
+    np.testing.assert_allclose(gradient[some], slopes, atol=1e-9)
+
+
 @pytest.mark.parametrize(("n", "n_features"), [(1, 2), (2, 1), (300, 3)])
 def test_the_single_precision_gradient_is_the_double_one_rounded(n: int, n_features: int) -> None:
     x, target, weight = labelled(max(n, 20), n_features)

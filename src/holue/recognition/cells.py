@@ -19,7 +19,7 @@ def merge_points(
 
     Probes of one label that share a cell become their mean. Again and again the cell that loses most by that (its weight times
     the variance along its widest coordinate) is cut at its mean. A smooth loss loses its curvature times that variance:
-    20 000 probes in 512 cells moved the trained P(correct) by 0.002 on average, as much as another random start does.
+    3600 face probes in 384 cells moved the trained P(correct) by 0.004 on average, another random start by 0.010.
 
     >>> points, target, weight = merge_points(np.array([[0.0], [0.2], [5.0], [1.0]]), np.array([True, True, True, False]), 3)
     >>> points.ravel().tolist(), target.tolist(), weight.round(3).tolist()

@@ -8,7 +8,6 @@ balanced binary cross-entropy (right answers and wrong ones weigh the same in to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from holue.errors import CalibrationDataError, NotCalibratedError
 from holue.evidence.blas import single_threaded
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.cells import merge_points
-from holue.recognition.network import SHARES, BalancedLoss, ResidualNetwork, sigmoid
+from holue.recognition.network import BalancedLoss, ResidualNetwork, sigmoid
 from holue.recognition.one_cycle import OneCycleAdam
 
 
@@ -34,7 +33,7 @@ class ResidualSigmoidHead:
 
     network: ResidualNetwork | None = None
 
-    def __init__(self, *, steps: int = 2000, peak_rate: float = 1e-3, max_points: int = 512) -> None:
+    def __init__(self, *, steps: int = 2000, peak_rate: float = 1e-3, max_points: int = 384) -> None:
         self.steps = steps
         self.peak_rate = peak_rate
         self.max_points = max_points
@@ -55,10 +54,10 @@ class ResidualSigmoidHead:
         network.draw(rng)
         loss = BalancedLoss(network, *merge_points(features, correct, self.max_points))
         optimizer = OneCycleAdam(network.vector, self.steps, self.peak_rate)
-        # The products are small: BLAS threads cost more than they give, but halves of the points can run side by side.
-        with single_threaded(), ThreadPoolExecutor(SHARES - 1) as pool:
+        # The products are small: threads cost more than they give.
+        with single_threaded():
             for _ in range(self.steps):
-                optimizer.step(loss.gradient(pool))
+                optimizer.step(loss.gradient())
         self.network = network
 
     def __call__(self, features: Float64Array) -> Float64Array:

@@ -5,13 +5,11 @@ Three residual blocks of widths 48, 72 and 96, then a linear layer:
     h = σ(W₁ x + b₁),   u = σ(W₂ h + b₂),   block(x) = W₃ u + b₃ + h,   logit = w · block₃(block₂(block₁(x))) + b
 
 Between the last block and the logit there is no sigmoid, so that block's W₃ is never multiplied with a matrix: the logit takes
-``(W₃ᵀw) · u``, and its gradients are outer products with w. The rest of a step is matrix products into ready buffers, by two
-threads, and sigmoids in vector instructions.
+``(W₃ᵀw) · u``, and its gradients are outer products with w. The rest of a step is matrix products into ready buffers, and
+sigmoids in vector instructions.
 """
 
 from __future__ import annotations
-
-from concurrent.futures import Executor
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +18,6 @@ from holue.gallery.embeddings import FloatArray
 from holue.sphere.compiled import njit
 
 WIDTHS = (48, 72, 96)
-SHARES = 2
-"""Parts of the points whose gradients are added: always so many, so that a result never depends on what runs them."""
 
 _ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf"}  # sums may be split over vector lanes
 _MINUS_LOG2_E, _LOWEST, _HIGHEST = np.float32(-1.4426950408889634), np.float32(-126.0), np.float32(126.0)
@@ -80,47 +76,31 @@ def layer_shapes(n_features: int) -> list[tuple[int, ...]]:
 
 
 class BalancedLoss:
-    """``Σ_i weight_i · BCE(σ(logit(x_i)), target_i)`` of fixed points, whose gradient is asked for again and again."""
+    """``Σ_i weight_i · BCE(σ(logit(x_i)), target_i)`` of fixed points, whose gradient is asked for again and again.
+
+    It keeps room for everything one pass forward and back computes.
+    """
 
     def __init__(self, network: ResidualNetwork, x: FloatArray, target: FloatArray, weight: FloatArray) -> None:
-        parts = zip(*(np.array_split(values.astype(network.vector.dtype), SHARES) for values in (x, target, weight)))
-        self.shares = [_Share(network, *(np.ascontiguousarray(values) for values in part)) for part in parts]
-
-    def gradient(self, pool: Executor | None = None) -> FloatArray:
-        """The gradient as one vector, valid until the next call; with a ``pool`` the shares run side by side."""
-        first, *others = self.shares
-        if pool is None:
-            for share in others:
-                share.run()
-            first.run()
-        else:
-            running = [pool.submit(share.run) for share in others]
-            first.run()
-            for one in running:
-                one.result()
-        for share in others:
-            first.gradient += share.gradient
-        return first.gradient
-
-
-class _Share:
-    """Some of the points, with room for everything one pass forward and back computes."""
-
-    def __init__(self, network: ResidualNetwork, x: FloatArray, target: FloatArray, weight: FloatArray) -> None:
-        self.network, self.target, self.weight = network, target, weight
-        self.gradient = np.zeros_like(network.vector)
-        self.gradients = network.split(self.gradient)
         dtype = network.vector.dtype
+        x, self.target, self.weight = (np.ascontiguousarray(values, dtype=dtype) for values in (x, target, weight))
+        self.network = network
+        self.total = np.zeros_like(network.vector)
+        self.gradients = network.split(self.total)
         self.h, self.u, self.d_h, self.d_u = (
             [np.empty((len(x), width), dtype=dtype) for width in WIDTHS] for _ in range(4)
         )
         # What goes into each block, and the gradient that comes back out of it; the last block's goes straight to the logit.
         self.into = [x, *(np.empty((len(x), width), dtype=dtype) for width in WIDTHS[:-1])]
         self.d_into = [np.empty_like(values) for values in self.into]
+        self.nothing = np.zeros_like(self.target)
 
-    def run(self) -> None:
-        """Forward, and back again."""
-        self._back(self.weight * (sigmoid(self._forward()) - self.target))
+    def gradient(self) -> FloatArray:
+        """The gradient as one vector, valid until the next call."""
+        probability = self._forward()
+        activate(probability[None], self.nothing)
+        self._back(self.weight * (probability - self.target))
+        return self.total
 
     def _forward(self) -> FloatArray:
         last = len(WIDTHS) - 1
@@ -148,18 +128,20 @@ class _Share:
                 self.gradients[-1][0] = total
                 np.multiply.outer(w, along_u, out=g3)
                 np.multiply(w, total, out=g_b3)
-                np.multiply.outer(d_logit, w @ w3, out=d_u)
-                d_out = np.multiply.outer(d_logit, w)
+                d_u[:] = 0
+                _through_last(d_u, d_logit, w @ w3, u, g_b2)
+                np.matmul(d_u, w2, out=d_h)
+                _through_last(d_h, d_logit, w, h, g_b1)
             else:
                 d_out = self.d_into[i + 1]
                 np.matmul(d_out.T, u, out=g3)
-                np.sum(d_out, axis=0, out=g_b3)
+                # The block after this one has summed its own gradient over the points already.
+                np.matmul(self.gradients[6 * i + 7], self.network.layers[6 * i + 6], out=g_b3)
                 np.matmul(d_out, w3, out=d_u)
-            _through_sigmoid(d_u, u, g_b2)
+                _through_sigmoid(d_u, u, g_b2)
+                np.matmul(d_u, w2, out=d_h)
+                _add_through_sigmoid(d_h, d_out, h, g_b1)
             np.matmul(d_u.T, h, out=g2)
-            np.matmul(d_u, w2, out=d_h)
-            d_h += d_out
-            _through_sigmoid(d_h, h, g_b1)
             np.matmul(d_h.T, self.into[i], out=g1)
             if i > 0:
                 np.matmul(d_h, w1, out=self.d_into[i])
@@ -211,4 +193,24 @@ def _through_sigmoid(d, value, total):  # type: ignore[no-untyped-def]
     for i in range(d.shape[0]):
         for j in range(d.shape[1]):
             d[i, j] *= value[i, j] - value[i, j] * value[i, j]
+            total[j] += d[i, j]
+
+
+@_compiled
+def _add_through_sigmoid(d, more, value, total):  # type: ignore[no-untyped-def]
+    """``d ← (d + more) · σ(1−σ)`` in place, and its column sums."""
+    total[:] = 0
+    for i in range(d.shape[0]):
+        for j in range(d.shape[1]):
+            d[i, j] = (d[i, j] + more[i, j]) * (value[i, j] - value[i, j] * value[i, j])
+            total[j] += d[i, j]
+
+
+@_compiled
+def _through_last(d, row, column, value, total):  # type: ignore[no-untyped-def]
+    """``d ← (d + row ⊗ column) · σ(1−σ)`` in place, and its column sums."""
+    total[:] = 0
+    for i in range(d.shape[0]):
+        for j in range(d.shape[1]):
+            d[i, j] = (d[i, j] + row[i] * column[j]) * (value[i, j] - value[i, j] * value[i, j])
             total[j] += d[i, j]
