@@ -18,8 +18,8 @@ from holue.gallery.embeddings import Float64Array
 
 QUANTILE, NORMAL_QUANTILE = 0.99, 2.576
 """A spread is the 99 % quantile of the deviations over that of a normal one: outliers count."""
-ENDS = (0.5, 0.003, 0.997)
-"""Quantiles of the misjudged score: for the estimate, and at three standard errors below and above."""
+ENDS = (0.5, 0.00135, 0.99865)
+"""Quantiles of the misjudged score: for the estimate, and where a normal one would be three standard errors below and above."""
 
 
 @dataclass(frozen=True, eq=False)
