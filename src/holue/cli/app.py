@@ -20,6 +20,7 @@ from holue.cli.several import SeveralValues
 from holue.cli.split import split
 from holue.cli.train import train
 from holue.cli.trust import trust
+from holue.cli.warm_up import warm_up
 
 app = typer.Typer(
     name="holue",
@@ -54,3 +55,4 @@ app.command(rich_help_panel=PAPER)(experiment)
 app.command(rich_help_panel=PAPER)(results)
 app.command(rich_help_panel=PAPER)(figures)
 app.command(rich_help_panel=PAPER)(bench)
+app.command(rich_help_panel=PAPER)(warm_up)

@@ -22,8 +22,8 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def find_place() -> None:
-    """Keep compiled code for the life of the process where it cannot be kept for longer: each process then compiles anew."""
+def find_place() -> bool:
+    """Keep compiled code for the life of the process where it cannot be kept for longer (False): each process compiles anew."""
     try:
         njit(cache=True)(find_place)
     except RuntimeError:
@@ -31,9 +31,12 @@ def find_place() -> None:
         place = tempfile.mkdtemp(prefix="holue-compiled-")
         atexit.register(shutil.rmtree, place, ignore_errors=True)
         numba.config.CACHE_DIR = place  # type: ignore[attr-defined]
+        return False
+    return True
 
 
-find_place()
+kept = find_place()
+"""Whether later processes find what this one compiles."""
 
 
 def compiled(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
