@@ -149,6 +149,17 @@ def test_without_a_misfit_the_sample_alone_counts(index: ApproximateIndex, galle
     assert (np.abs(alone.log_mass - exact.log_mass) <= 3 * error + 1e-5).mean() >= 0.98
 
 
+def test_between_the_learned_sharpnesses_the_misfit_is_that_of_a_bent_curve():
+    learned = np.array([0.125, 0.25, 0.375, 0.5, 0.75, 1.0])
+    bent = learned**4  # as what normal scores leave out grows
+    misfit = Misfit(learned, np.stack([bent] * 4), np.ones(1), np.zeros((3, 1)), np.zeros((3, 1)))
+    for between in (0.45, 0.6, 0.65, 0.9):
+        # A straight line is off by 0.07 at 0.9, this by 0.0094.
+        np.testing.assert_allclose(misfit.at(between), between**4, atol=0.01)
+    assert misfit.at(0.0) == (0.0, 0.0, 0.0, 0.0)
+    assert misfit.at(5.0) == (1.0, 1.0, 1.0, 1.0)
+
+
 def test_at_sharpness_zero_the_mass_is_the_number_of_subjects(index: ApproximateIndex, probes: np.ndarray):
     evidence = index.scan(probes[:5], 0.0)
     np.testing.assert_allclose(evidence.log_mass, np.log(K), rtol=1e-6)  # sums of float32 counts
