@@ -37,8 +37,8 @@ LOWEST_MATED_COSINE = 0.8
 FPIR = 0.01
 LARGEST_COPY = 2_000_000
 """Subjects up to which FAISS gets a copy of its own."""
-MAPPED_PROBES, MAPPED_ROUNDS, MAPPED_LISTS = 1000, 5, 16384
-"""For the gallery on disk; half of the usual lists, because making them takes most of the time."""
+MAPPED_PROBES, MAPPED_ROUNDS = 1000, 5
+"""For the gallery on disk."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +59,13 @@ class Case:
         n_subjects: int,
         *,
         n_probes: int = 2000,
-        n_lists: int | None = None,
         path: Path | None = None,
         seed: int = 0,
     ) -> Case:
         """Enrol, build the index, draw the probes and set the concentration."""
         gallery = enrol(draw, rng, n_subjects, path)
         start = time.perf_counter()
-        index = ApproximateIndex.build(gallery, n_lists=n_lists, mated_cosine=LOWEST_MATED_COSINE, seed=seed)
+        index = ApproximateIndex.build(gallery, mated_cosine=LOWEST_MATED_COSINE, seed=seed)
         took = time.perf_counter() - start
         strangers = draw(rng, n_probes - n_probes // 2)
         mated = mated_probes(gallery, rng, n_probes // 2, MATED_COSINE, MATED_SPREAD)
@@ -161,7 +160,6 @@ class _Cases:
             rng,
             n_subjects,
             n_probes=min(sizes.approximate_probes, MAPPED_PROBES),
-            n_lists=min(MAPPED_LISTS, n_subjects // 64),
             path=Path(self.folder.name) / "gallery.f32",
             seed=seed,
         )
