@@ -11,7 +11,7 @@ from holue.bench.sizes import Sizes
 from holue.cli.app import app
 from holue.errors import InvalidFileError
 
-TINY = Sizes(100, (8,), (1,), (1,), (50,), (8,), (1,), 8, 0, 2, 0.01, 0, 0, 0, 0)
+TINY = Sizes(100, (8,), (1,), (1,), (50,), (8,), (1,), 8, 0, 2, 0.01, 0, 0, 0, 0, pause=0.0)
 
 
 def test_numbers_of_an_earlier_run_become_a_page_and_a_picture(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ TINY = Sizes(
     pooled_samples=0,
     pooled_dim=8,
     starts=0,
+    pause=0.0,
 )
 
 

@@ -11,7 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from holue.evidence import kernel as module
 from holue.evidence.evidence import Evidence
-from holue.evidence.kernel import LinkedKernel, ProductKernel, SweepKernel, kernel_for
+from holue.evidence.kernel import LinkedKernel, PanelKernel, ProductKernel, SweepKernel, kernel_for
 from holue.evidence.link import cosine_link, power_link
 from holue.evidence.loops import CHUNK, _weigh, _weigh_chunk
 from holue.evidence.scan import scan
@@ -51,6 +51,15 @@ def assert_dense(seen: Evidence, probes: Array, gallery: Array, *, cosine_error:
     assert seen.n_subjects == len(gallery)
 
 
+FAST = SweepKernel, PanelKernel, ProductKernel
+
+
+def use(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
+    """Let all float32 probes be read by one of the fast kernels."""
+    monkeypatch.setattr(module, "FEW_PROBES", 10**6 if kind is SweepKernel else 0)
+    monkeypatch.setattr(module, "are_fastest", lambda: kind is PanelKernel)
+
+
 @st.composite
 def axis_worlds(draw: st.DrawFn) -> tuple[Array, Array]:
     """Probes and subjects along the axes: scores are exactly −1, 0 and 1, so every tie is a true one."""
@@ -65,33 +74,33 @@ def axis_worlds(draw: st.DrawFn) -> tuple[Array, Array]:
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     axis_worlds(),
-    st.sampled_from([0, 100]),
+    st.sampled_from(FAST),
     st.sampled_from([1, 7, 300, 10000]),
     st.lists(st.sampled_from([0.0, 0.5, 20.0, 400.0, 5000.0, 1e6, 1e300]), max_size=3),
     st.sampled_from([0, 1, 2, 5, 40, 600]),
     st.integers(1, 3),
 )
 def test_fast_kernels_agree_with_the_definition_where_ties_abound(  # type: ignore[no-untyped-def]
-    monkeypatch, world, few, block, sharpness, top_k, threads
+    monkeypatch, world, kind, block, sharpness, top_k, threads
 ) -> None:
     probes, gallery = world
-    monkeypatch.setattr(module, "FEW_PROBES", few)
+    use(monkeypatch, kind)
     monkeypatch.setattr(module, "SWEEP_BLOCK", block)
     monkeypatch.setattr(module, "PRODUCT_BLOCK", block)
     monkeypatch.setattr(module, "PROBE_BLOCK", 5)
-    assert isinstance(kernel_for(probes, cosine_link), SweepKernel if few else ProductKernel)
+    assert isinstance(kernel_for(probes, cosine_link), kind)
     seen = scan(probes, gallery, sharpness, top_k=top_k, threads=threads)
     assert_dense(seen, probes, gallery, cosine_error=0)
 
 
-@pytest.mark.parametrize("few", [0, 100])
+@pytest.mark.parametrize("kind", FAST)
 @pytest.mark.parametrize("dim", [3, 8, 100, 512])
 @pytest.mark.parametrize("n_subjects", [5, 777, 2100])
 @pytest.mark.parametrize("n_probes", [1, 4, 17, 67])
 def test_fast_kernels_keep_their_bound_up_to_concentration_5000(
-    monkeypatch: pytest.MonkeyPatch, few: int, dim: int, n_subjects: int, n_probes: int
+    monkeypatch: pytest.MonkeyPatch, kind: type, dim: int, n_subjects: int, n_probes: int
 ) -> None:
-    monkeypatch.setattr(module, "FEW_PROBES", few)
+    use(monkeypatch, kind)
     rng = np.random.default_rng(dim)
     probes, gallery = unit(rng, n_probes, dim), unit(rng, n_subjects, dim)
     probes[::2] = gallery[rng.integers(n_subjects, size=len(probes[::2]))]  # a mated probe's peak towers over the rest
@@ -104,8 +113,8 @@ def test_an_ascending_gallery_raises_the_maximum_in_every_block(monkeypatch: pyt
     angle = np.linspace(np.pi, 0.0, 3000)
     gallery = np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
     probe = np.array([[1.0, 0.0]], dtype=np.float32)
-    for few in (0, 100):
-        monkeypatch.setattr(module, "FEW_PROBES", few)
+    for kind in FAST:
+        use(monkeypatch, kind)
         assert_dense(scan(probe, gallery, [1.0, 5000.0], threads=1), probe, gallery)
         assert_dense(scan(probe, gallery[::-1], [1.0, 5000.0], threads=1), probe, gallery[::-1])
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from holue.bench.clusters import Draw, Families, enrol, mated_probes
 from holue.bench.disk import lack_of_room
-from holue.bench.rounds import time_in_turn
+from holue.bench.rounds import PAUSE, time_in_turn
 from holue.bench.section import Result, Step
 from holue.bench.sizes import Sizes
 from holue.bench.systems import Answer
@@ -94,7 +94,7 @@ def speed(
     threads: tuple[int, ...] = THREADS,
     rounds: int = 9,
     seconds_each: float = 4.0,
-    pause: float = 0.25,
+    pause: float = PAUSE,
 ) -> list[Result]:
     """One row per batch, threads and system: its time, and how many times faster than the exact scan, round by round.
 

@@ -50,7 +50,7 @@ def exact_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterato
     def compare(place: str, n_subjects: int, dim: int, n_probes: int, threads: int, names: list[str]) -> None:
         gallery = galleries.of(n_subjects, dim)
         probes = random_probes(rng, gallery, n_probes)
-        result[place] += _compare(gallery, probes, names, threads, rounds, sizes.seconds_each)
+        result[place] += _compare(gallery, probes, names, threads, rounds, sizes)
 
     everyone = [name for name in SYSTEMS if name not in skipped]
     for dim in sizes.dims:
@@ -75,7 +75,7 @@ def exact_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterato
 
 
 def _compare(
-    gallery: Float32Array, probes: Float32Array, names: list[str], threads: int, rounds: int, seconds_each: float
+    gallery: Float32Array, probes: Float32Array, names: list[str], threads: int, rounds: int, sizes: Sizes
 ) -> list[Row]:
     names = [n for n in names if n != "numpy float64" or 8 * len(probes) * len(gallery) <= LARGEST_DENSE]
     calls = {name: partial(SYSTEMS[name](gallery, len(probes), threads), probes) for name in names}
@@ -84,7 +84,9 @@ def _compare(
         start = time.perf_counter()
         peaks[name] = peak_bytes(call)
         first[name] = time.perf_counter() - start
-    timings = time_in_turn(calls, rounds=rounds, seconds_each=seconds_each, first=first, again=MEASURES)
+    timings = time_in_turn(
+        calls, rounds=rounds, seconds_each=sizes.seconds_each, pause=sizes.pause, first=first, again=MEASURES
+    )
     place = {"subjects": len(gallery), "dim": gallery.shape[1], "probes": len(probes), "threads": threads}
     rows = []
     for name, timing in timings.items():
@@ -108,6 +110,6 @@ def _mapped(rng: np.random.Generator, sizes: Sizes, rounds: int) -> Result:
         gallery = mapped_directions(rng, Path(directory) / "gallery.f32", sizes.mapped_subjects, sizes.growth_dim)
         for n_probes in sizes.growth_batches:
             probes = random_probes(rng, gallery, n_probes)
-            rows += _compare(gallery, probes, ["holue"], max(sizes.threads), min(rounds, 3), sizes.seconds_each)
+            rows += _compare(gallery, probes, ["holue"], max(sizes.threads), min(rounds, 3), sizes)
         del gallery
     return {"rows": rows}

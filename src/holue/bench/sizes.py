@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from holue.bench.rounds import PAUSE
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -32,7 +34,7 @@ class Sizes:
     approximate_dim: int = 128
     approximate_batches: tuple[int, ...] = (1, 16, 256)
     approximate_probes: int = 4000
-    pause: float = 0.25  # seconds before each compressed or approximate call, for every thread of the last one to sleep
+    pause: float = PAUSE
 
     def in_memory(self) -> Sizes:
         """The same without the galleries on disk."""

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from holue.evidence.bounded_loops import absorb_scores
-from holue.evidence.lanes import FLOATS, INT32, INT64, INTS, LANES, ask_for, load, save, shuffle, spread
+from holue.evidence.lanes import FLOATS, INT32, INT64, INTS, LANES, ask_for, load, save, shuffle, spread, transposed
 from holue.evidence.loops import _WHOLE, CHUNK, _starts
 from holue.sphere.compiled import njit
 
@@ -52,15 +52,6 @@ def panel_room(width: int) -> npt.NDArray[np.int32]:
     return room[skipped : skipped + len(room) - _LINE].view(np.int32).reshape(shape)
 
 
-def _transposed(builder, rows):
-    """Eight vectors of eight as the eight vectors across them: three times each of the first four is mixed with its partner."""
-    low, high = ([lane for pair in range(first, first + 4) for lane in (pair, pair + 8)] for first in (0, 4))
-    for _ in range(3):
-        pairs = [(rows[number], rows[number + 4]) for number in range(4)]
-        rows = [builder.shuffle_vector(a, b, ir.Constant(INTS, order)) for a, b in pairs for order in (low, high)]
-    return rows
-
-
 @intrinsic
 def _fill(typing_context, codes, row, last, panels, panel, place):
     """Unpack eight rows from ``row`` on into the lanes ``place ..`` of a panel; past the ``last`` row that one stands in."""
@@ -76,7 +67,7 @@ def _fill(typing_context, codes, row, last, panels, panel, place):
             for line in range(0, LANES * 16, _LINE):
                 ask_for(builder, builder.gep(starts[0], [builder.mul(t, INT64(LANES))]), _AHEAD + line)
             pairs = [builder.bitcast(load(builder, start, t, _BYTES), _PAIRS) for start in starts]
-            for number, pair in enumerate(_transposed(builder, pairs)):
+            for number, pair in enumerate(transposed(builder, pairs)):
                 wide = builder.sext(builder.bitcast(pair, _BYTES), _SHORTS)
                 at = builder.add(builder.mul(t, INT64(TILE_SUBJECTS // 2)), INT64(number * TILE_SUBJECTS))
                 save(builder, wide, target, at)

@@ -1,7 +1,8 @@
 """Kernel: how probes read one gallery block into their running sums. The only hot place.
 
-Three kernels give the same evidence: ``SweepKernel`` for few float32 probes (bound by reading the gallery once),
-``ProductKernel`` for many (bound by the matrix product), ``LinkedKernel`` for every other link and precision.
+Four kernels give the same evidence: ``SweepKernel`` for few float32 probes (bound by reading the gallery once), ``PanelKernel``
+for many (bound by multiplying) or, where the processor has wider vectors than it uses, ``ProductKernel`` (by the matrix library),
+and ``LinkedKernel`` for every other link and precision.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import numpy.typing as npt
 from holue.evidence.accumulator import Accumulator
 from holue.evidence.link import Link, cosine_link
 from holue.evidence.loops import CHUNK, absorb_cosines, absorb_mass, absorb_top, sweep
+from holue.evidence.panels import PROBES_AT_ONCE, are_fastest, in_tiles, panel_room, sweep_panels
 from holue.gallery.embeddings import Float64Array, FloatArray
 
 Float32Array = npt.NDArray[np.float32]
+Room = tuple[Float32Array, ...]
 
 FEW_PROBES = 64
 """Up to so many probes the sweep is faster than the matrix library; measured at d = 128 and 512."""
@@ -41,11 +44,11 @@ class Kernel(Protocol):
         """Whether it calls the matrix library, which then has to be held to one thread."""
         ...
 
-    def room(self) -> Float32Array:
-        """A thread's own place for the scores of one block, made once: new memory for each block costs a tenth of the time."""
+    def room(self) -> Room:
+        """A thread's own place for what is computed on the way, made once: new memory for each block costs a tenth of it."""
         ...
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Float32Array) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
         """Take one gallery block, whose first row is ``first_subject`` of the gallery, into the sums."""
         ...
 
@@ -54,7 +57,9 @@ def kernel_for(probes: FloatArray, link: Link) -> Kernel:
     """The fastest kernel that is exact for these probes and this link."""
     if link is not cosine_link or probes.dtype != np.float32:
         return LinkedKernel(probes, link)
-    return SweepKernel(probes) if len(probes) <= FEW_PROBES else ProductKernel(probes)
+    if len(probes) <= FEW_PROBES:
+        return SweepKernel(probes)
+    return PanelKernel(probes, in_tiles(probes)) if are_fastest() else ProductKernel(probes)
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,11 @@ class LinkedKernel:
         """Subjects at once."""
         return SUBJECT_BLOCK
 
-    def room(self) -> Float32Array:
+    def room(self) -> Room:
         """None: the link makes new arrays anyway."""
-        return np.empty(0, dtype=np.float32)
+        return ()
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Float32Array) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
         """Take in one block."""
         held = block.astype(self.probes.dtype, copy=False)
         for first in range(0, len(self.probes), PROBE_BLOCK):
@@ -98,19 +103,43 @@ class ProductKernel:
         """Subjects at once."""
         return PRODUCT_BLOCK if len(self.probes) > PROBE_BLOCK // 2 else 2 * PRODUCT_BLOCK
 
-    def room(self) -> Float32Array:
+    def room(self) -> Room:
         """For the scores of one block of probes with one of subjects."""
-        return np.empty(min(len(self.probes), PROBE_BLOCK) * self.block_rows, dtype=np.float32)
+        return (np.empty(min(len(self.probes), PROBE_BLOCK) * self.block_rows, dtype=np.float32),)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Float32Array) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
         """Take in one block."""
         held = block.astype(np.float32, copy=False)
         for first in range(0, len(self.probes), PROBE_BLOCK):
             rows = slice(first, first + PROBE_BLOCK)
             probes = self.probes[rows]
-            scores = room[: len(probes) * len(held)].reshape(len(probes), len(held))
+            scores = room[0][: len(probes) * len(held)].reshape(len(probes), len(held))
             np.matmul(probes, held.T, out=scores)
             absorb_cosines(scores, len(block), first_subject, *_sums(sums.rows(rows)))
+        sums.n_subjects += len(block)
+
+
+@dataclass(frozen=True)
+class PanelKernel:
+    """Products and sums in one loop over chunks laid out in panels; the scores never leave the cache."""
+
+    probes: Float32Array
+    tiles: Float32Array
+    uses_blas: bool = False
+
+    @property
+    def block_rows(self) -> int:
+        """Subjects at once."""
+        return SWEEP_BLOCK
+
+    def room(self) -> Room:
+        """For the panels of one chunk and the scores of some probes."""
+        return panel_room(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+        """Take in one block."""
+        held = np.ascontiguousarray(block, dtype=np.float32)
+        sweep_panels(self.tiles, held, first_subject, *room, *_sums(sums))
         sums.n_subjects += len(block)
 
 
@@ -126,14 +155,14 @@ class SweepKernel:
         """Subjects at once."""
         return SWEEP_BLOCK
 
-    def room(self) -> Float32Array:
+    def room(self) -> Room:
         """For the scores of one chunk."""
-        return np.empty((len(self.probes), CHUNK), dtype=np.float32)
+        return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Float32Array) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
         """Take in one block."""
         held = np.ascontiguousarray(block, dtype=np.float32)
-        sweep(self.probes, held, first_subject, room, *_sums(sums))
+        sweep(self.probes, held, first_subject, *room, *_sums(sums))
         sums.n_subjects += len(block)
 
 

@@ -108,3 +108,12 @@ def add_across(builder, vector):
     for distance in (4, 2, 1):
         vector = add(vector, shuffle(builder, vector, [(lane + distance) % LANES for lane in range(LANES)]))
     return builder.extract_element(vector, INT32(0))
+
+
+def transposed(builder, rows):
+    """Eight vectors of eight as the eight vectors across them: three times each of the first four is mixed with its partner."""
+    low, high = ([lane for pair in range(first, first + 4) for lane in (pair, pair + 8)] for first in (0, 4))
+    for _ in range(3):
+        pairs = [(rows[number], rows[number + 4]) for number in range(4)]
+        rows = [builder.shuffle_vector(a, b, ir.Constant(INTS, order)) for a, b in pairs for order in (low, high)]
+    return rows
