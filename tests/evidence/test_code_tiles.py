@@ -8,16 +8,14 @@ from hypothesis import strategies as st
 
 from holue.evidence.bounded_sums import BoundedSums
 from holue.evidence.code_tiles import (
-    PROBES_AT_ONCE,
-    TILE_PROBES,
-    TILE_SUBJECTS,
+    code_room,
+    code_tiles,
     fill_panels,
-    in_tiles,
     multiply_panels,
-    panel_room,
 )
 from holue.evidence.compressed_kernel import LARGEST_PROBE_CODE, CodeKernel, TileKernel, compressed_kernel_for
 from holue.evidence.loops import CHUNK
+from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES, TILE_SUBJECTS
 from holue.gallery.compressed import LANES, LARGEST_CODE, compress
 
 
@@ -29,7 +27,7 @@ def scores_of(
 ) -> npt.NDArray[np.float32]:
     """What the tiles find; the rooms hold rubbish where they are not written."""
     n, width = len(rows), rows.shape[1]
-    tiles, panels = in_tiles(probes), panel_room(width)
+    tiles, panels = code_tiles(probes), code_room(width)
     panels[:] = 0x7FFF8001
     fill_panels(rows, 0, n, panels)
     every_step = np.full(len(tiles) * TILE_PROBES, np.nan, dtype=np.float32)

@@ -21,7 +21,7 @@ Float32Array = npt.NDArray[np.float32]
 
 def products(probes: Float32Array, block: Float32Array, begin: int, width: int) -> Float32Array:
     """What the panels find; the rooms hold rubbish where they are not written."""
-    tiles, panels = in_tiles(probes), panel_room(probes.shape[1])
+    tiles, panels = in_tiles(probes), panel_room(probes.shape[1], np.float32)
     panels.fill(np.nan)
     scores = np.full((len(tiles) * TILE_PROBES, CHUNK), np.nan, dtype=np.float32)
     fill_panels(block, begin, width, panels)
@@ -51,5 +51,5 @@ def test_equal_rows_score_equally_wherever_they_stand() -> None:
 
 def test_a_panel_begins_where_a_line_of_the_cache_does() -> None:
     for dim in (1, 5, 128):
-        assert panel_room(dim).ctypes.data % 64 == 0
-        assert panel_room(dim).shape == (CHUNK // TILE_SUBJECTS, dim, TILE_SUBJECTS)
+        assert panel_room(dim, np.float32).ctypes.data % 64 == 0
+        assert panel_room(dim, np.float32).shape == (CHUNK // TILE_SUBJECTS, dim, TILE_SUBJECTS)

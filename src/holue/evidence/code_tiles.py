@@ -23,12 +23,8 @@ from numba.extending import intrinsic
 from holue.evidence.bounded_loops import absorb_scores
 from holue.evidence.lanes import FLOATS, INT32, INT64, INTS, LANES, ask_for, load, save, shuffle, spread, transposed
 from holue.evidence.loops import _WHOLE, CHUNK, _starts
+from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES, TILE_SUBJECTS, in_tiles, panel_room
 from holue.sphere.compiled import njit
-
-TILE_SUBJECTS, TILE_PROBES = 16, 6
-"""Twelve vectors of sums, two of subjects, a probe and a product fill sixteen registers."""
-PROBES_AT_ONCE = 48
-"""Probes whose scores of a chunk are weighed while they are in the cache."""
 
 _SHORTS, _MANY_INTS = ir.VectorType(ir.IntType(16), 16), ir.VectorType(INT32, 16)
 _BYTES, _PAIRS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), 8)
@@ -36,20 +32,14 @@ _LINE = 64  # bytes
 _AHEAD = 4096  # bytes between what is unpacked and what the memory is asked for; measured
 
 
-def in_tiles(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int32]:
-    """Probe codes (n, width) as (tiles, pairs of coordinates, probes of a tile); the last tile is filled up with zeros."""
-    n, width = codes.shape
-    full = np.zeros((-(-n // TILE_PROBES) * TILE_PROBES, width), dtype=np.int16)
-    full[:n] = codes
-    return np.ascontiguousarray(full.view(np.int32).reshape(-1, TILE_PROBES, width // 2).transpose(0, 2, 1))
+def code_tiles(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int32]:
+    """Probe codes (n, width) as (tiles, pairs of coordinates, probes of a tile)."""
+    return in_tiles(codes.view(np.int32))
 
 
-def panel_room(width: int) -> npt.NDArray[np.int32]:
-    """Room for the panels of one chunk (panels, pairs, subjects of a panel), at an address where vectors are loaded whole."""
-    shape = CHUNK // TILE_SUBJECTS, width // 2, TILE_SUBJECTS
-    room = np.zeros(4 * int(np.prod(shape)) + _LINE, dtype=np.uint8)
-    skipped = -room.ctypes.data % _LINE
-    return room[skipped : skipped + len(room) - _LINE].view(np.int32).reshape(shape)
+def code_room(width: int) -> npt.NDArray[np.int32]:
+    """Room for the panels of one chunk (panels, pairs of coordinates, subjects of a panel)."""
+    return panel_room(width // 2, np.int32)
 
 
 @intrinsic

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from holue.evidence.bounded_loops import absorb_scores
 from holue.evidence.bounded_sums import BoundedSums
-from holue.evidence.code_tiles import PROBES_AT_ONCE, TILE_PROBES, in_tiles, panel_room, sweep_tiles
+from holue.evidence.code_tiles import code_room, code_tiles, sweep_tiles
 from holue.evidence.compressed_loops import (
     RUNNING,
     UNPACKED,
@@ -36,6 +36,7 @@ from holue.evidence.compressed_loops import (
 )
 from holue.evidence.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
 from holue.evidence.loops import CHUNK
+from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES
 from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, CompressedPart
 from holue.gallery.embeddings import Float64Array
 
@@ -146,14 +147,14 @@ class TileKernel:
     @cached_property
     def tiles(self) -> tuple[npt.NDArray[np.int32], Float32Array]:
         """The probes and their steps, filled up to whole tiles."""
-        tiles = in_tiles(self.probes)
+        tiles = code_tiles(self.probes)
         steps = np.ones(len(tiles) * TILE_PROBES, dtype=np.float32)
         steps[: len(self.steps)] = self.steps
         return tiles, steps
 
     def room(self) -> Room:
         """For the unpacked rows of one chunk, and for the scores of some probes with them."""
-        return panel_room(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+        return code_room(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
 
     def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
         """Take in some rows."""

@@ -134,7 +134,7 @@ class PanelKernel:
 
     def room(self) -> Room:
         """For the panels of one chunk and the scores of some probes."""
-        return panel_room(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+        return panel_room(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
 
     def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
         """Take in one block."""

@@ -14,6 +14,7 @@ What is compiled here contains functions of ``loops.py`` and ``lanes.py``: after
 from __future__ import annotations
 
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ from numba.extending import intrinsic
 from holue.evidence.lanes import FLOATS, INT64, LANES, constant, load, multiply_add, save, spread, transposed
 from holue.evidence.loops import _LINE, _WHOLE, CHUNK, _starts, absorb_cosines
 from holue.sphere.compiled import njit
+
+Number = TypeVar("Number", np.float32, np.int32)
 
 TILE_SUBJECTS, TILE_PROBES = 16, 6
 """Twelve vectors of sums, two of subjects and a probe fill fifteen of sixteen registers."""
@@ -41,22 +44,22 @@ def are_fastest() -> bool:
     return bool(features.get("avx2") and features.get("fma") and not features.get("avx512f"))
 
 
-def panel_room(dim: int) -> npt.NDArray[np.float32]:
+def panel_room(dim: int, dtype: type[Number]) -> npt.NDArray[Number]:
     """Room for the panels of one chunk (panels, d, subjects of a panel), at an address where vectors are loaded whole."""
     shape = CHUNK // TILE_SUBJECTS, dim, TILE_SUBJECTS
-    room = np.empty(int(np.prod(shape)) + _LINE, dtype=np.float32)
+    room = np.empty(int(np.prod(shape)) + _LINE, dtype=dtype)
     skipped = -(room.ctypes.data // room.itemsize) % _LINE
     return room[skipped : skipped + len(room) - _LINE].reshape(shape)
 
 
-def in_tiles(probes: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Probes (n, d) as (tiles, d, probes of a tile); the last tile is filled up with zeros.
+def in_tiles(probes: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Probes (n, d), numbers of four bytes, as (tiles, d, probes of a tile); the last tile is filled up with zeros.
 
     >>> in_tiles(np.ones((7, 2), dtype=np.float32)).shape
     (2, 2, 6)
     """
     n, dim = probes.shape
-    full = np.zeros((-(-n // TILE_PROBES) * TILE_PROBES, dim), dtype=np.float32)
+    full = np.zeros((-(-n // TILE_PROBES) * TILE_PROBES, dim), dtype=probes.dtype)
     full[:n] = probes
     return np.ascontiguousarray(full.reshape(-1, TILE_PROBES, dim).transpose(0, 2, 1))
 
