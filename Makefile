@@ -47,7 +47,7 @@ bench: $(READY)  ## Measure speed and memory into runs/ (a quarter of an hour on
 	mkdir -p runs
 	$(BIN)/holue bench --sections exact,chores,compressed --out runs/speed.json --page runs/speed.md --chart runs
 
-bench-all: $(READY)  ## The same with approximate evidence up to ten million subjects, and a whole evaluation (an hour)
+bench-all: $(READY)  ## The same with approximate evidence up to ten million subjects, and a whole evaluation (half an hour)
 	mkdir -p runs
 	$(BIN)/holue bench --sections all --out runs/speed.json --page runs/speed.md --chart runs
 

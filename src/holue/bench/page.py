@@ -61,7 +61,7 @@ def _introduction(result: Result) -> list[str]:
         "",
         "```bash",
         "make bench           # measures into runs/: speed.json, speed.md, pictures (a quarter of an hour)",
-        "make bench-all       # and approximate evidence up to ten million subjects (an hour)",
+        "make bench-all       # and approximate evidence up to ten million subjects (half an hour)",
         "holue bench --quick  # a look at smaller galleries",
         "holue bench --sections compressed --add --out runs/speed.json  # one section anew",
         "# this page and its pictures, without measuring:",
