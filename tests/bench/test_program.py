@@ -92,7 +92,15 @@ def test_systems_take_turns_and_the_slow_stop_early() -> None:
 
 def test_what_the_ratios_rest_on_is_called_again_however_slow() -> None:
     timings = time_in_turn({"a": lambda: None}, rounds=5, seconds_each=-1.0, pause=0.0, again=["a"])
-    assert len(timings["a"].seconds) == 3
+    assert len(timings["a"].seconds) == 5
+
+
+def test_a_short_call_is_made_once_more_before_it_counts() -> None:
+    order: list[str] = []
+    calls = {"short": lambda: order.append("short"), "long": lambda: order.append("long")}
+    timings = time_in_turn(calls, rounds=2, seconds_each=9.0, pause=0.0, first={"short": 0.1, "long": 0.3})
+    assert order == 2 * ["short", "short", "long"]
+    assert [len(t.seconds) for t in timings.values()] == [2, 2]
 
 
 def test_a_call_has_three_rounds_though_they_take_all_its_seconds() -> None:

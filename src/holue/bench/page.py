@@ -68,10 +68,11 @@ def _introduction(result: Result) -> list[str]:
         "holue bench --from runs/speed.json --page docs/speed.md --remarks docs/speed-remarks.txt --chart docs/figures",
         "```",
         "",
-        "All systems run in one process and take turns, round after round, after one call that is not counted; a pause before "
-        "each call lets the threads of the last library fall asleep. Threads are pinned. Ratios are medians of ratios taken "
-        "*round by round*, so that what disturbs the machine cancels. Half of the probes show somebody enrolled, half are "
-        "strangers; the gallery is random and in memory, float32.",
+        "All systems run in one process and take turns, round after round. A pause before each turn lets the threads of the last "
+        "library fall asleep; since caches and processors are cold after it, a turn begins with a call that is not counted "
+        "(unless one takes over a quarter of a second). Threads are pinned. Ratios are medians of ratios taken *round by round*, "
+        "so that what disturbs the machine cancels. Half of the probes show somebody enrolled, half are strangers; the gallery "
+        "is random and in memory, float32.",
         "",
         "| system | what it computes |",
         "|---|---|",

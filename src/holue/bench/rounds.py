@@ -12,6 +12,9 @@ import numpy.typing as npt
 PAUSE = 0.2
 """Seconds before each call: the threads of OpenBLAS were seen to keep a processor busy for 0.12 s after their work."""
 
+WARM = 0.25
+"""A call that takes fewer seconds is made once more, uncounted, right before: after a pause caches and processors are cold."""
+
 SLOW = 3
 """A call that takes so many times the seconds it may take in all is made once."""
 
@@ -42,11 +45,11 @@ def time_in_turn(
     first: Mapping[str, float] | None = None,
     again: Collection[str] = (),
 ) -> dict[str, Timing]:
-    """Time every call ``rounds`` times in turn, after one unmeasured call.
+    """Time every call ``rounds`` times in turn, warm, after one unmeasured call.
 
     A call that used up its seconds stops after three rounds. One whose first call took several times its seconds is not called
-    again, and that call counts, unless it is among those to be called ``again`` whatever they take. Whoever made the first calls
-    already tells how long they took in ``first``.
+    again, and that call counts. Neither holds for those to be called ``again`` in every round, whatever they take. Whoever made
+    the first calls already tells how long they took in ``first``.
     """
     if first is None:
         first = {name: _seconds(call) for name, call in calls.items()}
@@ -54,9 +57,12 @@ def time_in_turn(
     slow = [name for name in calls if first[name] > SLOW * seconds_each and name not in again]
     for turn in range(rounds):
         for name, call in calls.items():
-            if name in slow or (turn >= 3 and sum(seconds[name]) > seconds_each):
+            enough = turn >= 3 and sum(seconds[name]) > seconds_each and name not in again
+            if name in slow or enough:
                 continue
             time.sleep(pause)
+            if first[name] < WARM:
+                call()
             seconds[name].append(_seconds(call))
     return {name: Timing(np.array([first[name]] if name in slow else taken)) for name, taken in seconds.items()}
 
