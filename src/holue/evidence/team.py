@@ -95,7 +95,7 @@ class _Helper:
         return result
 
     def release(self) -> None:
-        """Keep it for the next team; or let it go, if an interrupted caller left a result which the next would take for its own."""
+        """Keep it for the next team; or let it go, if an interrupted caller left a result that the next one would get."""
         if self._owed:
             self._given.put(None)
         else:
