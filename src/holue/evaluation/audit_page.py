@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
-from holue.errors import MissingDependencyError
+from holue.evaluation.page_template import filled_page
 from holue.recognition.audit.audit import GalleryAudit
 
 SHOWN = 100
@@ -123,14 +122,6 @@ SECTIONS = (
 
 def audit_page(audit: GalleryAudit, *, name: str = "gallery", picture: Picture | None = None) -> str:
     """The page; it asks nothing of the network."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise MissingDependencyError("jinja2", "report") from error
-    source = (files("holue.evaluation") / "templates" / "audit.html.jinja").read_text("utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
-        source
-    )
     sections = [
         {
             "section": section,
@@ -145,9 +136,14 @@ def audit_page(audit: GalleryAudit, *, name: str = "gallery", picture: Picture |
         }
         for section in SECTIONS
     ]
-    return (
-        page.render(audit=audit, name=name, sections=sections, shown=SHOWN, with_pictures=picture is not None).strip()
-        + "\n"
+    return filled_page(
+        "holue.evaluation",
+        "audit",
+        audit=audit,
+        name=name,
+        sections=sections,
+        shown=SHOWN,
+        with_pictures=picture is not None,
     )
 
 

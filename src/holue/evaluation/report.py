@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from holue.errors import MissingDependencyError
 from holue.evaluation.drawing import Drawing
 from holue.evaluation.figures import all_figures
 from holue.evaluation.methods import grouped_reasons
 from holue.evaluation.outcome_table import KIND_NAMES, write_outcomes
 from holue.evaluation.outcomes import OutcomeKind
+from holue.evaluation.page_template import filled_page
 from holue.evaluation.result_folder import RESULTS_FILE, check_result_folder, written_whole
 from holue.evaluation.results import FORMAT, MethodResult, PointResult, Results
 from holue.evaluation.tables import Table, all_tables
@@ -59,22 +58,15 @@ def results_json(results: Results) -> str:
 
 def report_page(results: Results, tables: list[Table], figures: list[Drawing], command: str = "") -> str:
     """The page, with the figures inside it: it asks nothing of the network."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingDependencyError("jinja2", "report") from error
-    source = (files("holue.evaluation") / "templates" / "report.html.jinja").read_text("utf-8")
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True).from_string(
-        source
-    )
     first = results.points[0]
     judged = next(iter(first.ranked), None) or next((r for r in first.methods if r.quality is not None), None)
-    rendered = page.render(
+    return filled_page(
+        "holue.evaluation",
+        "report",
+        figures=figures,
         results=results,
         document=results.document(),
         tables={table.name: table for table in tables},
-        figures={figure.name: (Markup(figure.svg_element), figure.caption) for figure in figures},
         uncertain=[] if judged is None else most_uncertain(results, first, judged),
         judged=judged,
         not_evaluated=grouped_reasons(results.skipped),
@@ -83,7 +75,6 @@ def report_page(results: Results, tables: list[Table], figures: list[Drawing], c
         method_names={key: score.name for key, score in SCORES.items()},
         command=command,
     )
-    return rendered.strip() + "\n"
 
 
 @dataclass(frozen=True)
