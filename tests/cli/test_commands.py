@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from holue.cli.app import app
 
@@ -21,6 +22,14 @@ def test_every_command_explains_itself_and_offers_json(name: str) -> None:
         assert "--json" in options, f"{leaf.name} needs --json"
         for parameter in leaf.params:
             assert getattr(parameter, "help", None), f"{leaf.name} {parameter.name} needs a help text"
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in sorted(COMMANDS))], ids=str)
+def test_help_shows_the_type_of_a_value_and_none_beside_a_flag(words: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "160"}).output
+    assert "--help" in shown
+    assert "bool" not in shown.lower()
+    assert "path" in shown.lower() or words != ["split"], "values keep their types"
 
 
 def test_version_and_module_entry_point() -> None:

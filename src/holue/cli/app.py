@@ -10,6 +10,7 @@ from holue import __version__
 from holue.cli.apply import apply
 from holue.cli.audit import audit
 from holue.cli.bench import bench
+from holue.cli.command import Command, CommandGroup
 from holue.cli.demo import demo
 from holue.cli.embed import embed
 from holue.cli.evaluate import evaluate
@@ -24,6 +25,7 @@ from holue.cli.warm_up import warm_up
 
 app = typer.Typer(
     name="holue",
+    cls=CommandGroup,
     help="Open-set recognition that knows when it is wrong: who, nobody enrolled, or too uncertain to decide.",
     no_args_is_help=True,
     add_completion=False,
@@ -42,17 +44,17 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 YOURS, HEADS, PAPER = "On your embeddings", "From images and recordings to embeddings", "The paper and the package"
 
-app.command()(demo)
-app.command(rich_help_panel=YOURS)(split)
+app.command(cls=Command)(demo)
+app.command(cls=Command, rich_help_panel=YOURS)(split)
 app.command(cls=SeveralValues, rich_help_panel=YOURS)(evaluate)
-app.command(rich_help_panel=YOURS)(trust)
-app.command(rich_help_panel=YOURS)(audit)
-app.command(rich_help_panel=YOURS)(gallery_growth)
-app.command(rich_help_panel=HEADS)(embed)
-app.command(rich_help_panel=HEADS)(train)
-app.command(rich_help_panel=HEADS)(apply)
-app.command(rich_help_panel=PAPER)(experiment)
-app.command(rich_help_panel=PAPER)(results)
-app.command(rich_help_panel=PAPER)(figures)
-app.command(rich_help_panel=PAPER)(bench)
-app.command(rich_help_panel=PAPER)(warm_up)
+app.command(cls=Command, rich_help_panel=YOURS)(trust)
+app.command(cls=Command, rich_help_panel=YOURS)(audit)
+app.command(cls=Command, rich_help_panel=YOURS)(gallery_growth)
+app.command(cls=Command, rich_help_panel=HEADS)(embed)
+app.command(cls=Command, rich_help_panel=HEADS)(train)
+app.command(cls=Command, rich_help_panel=HEADS)(apply)
+app.command(cls=Command, rich_help_panel=PAPER)(experiment)
+app.command(cls=Command, rich_help_panel=PAPER)(results)
+app.command(cls=Command, rich_help_panel=PAPER)(figures)
+app.command(cls=Command, rich_help_panel=PAPER)(bench)
+app.command(cls=Command, rich_help_panel=PAPER)(warm_up)

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from typer.core import TyperCommand
+from holue.cli.command import Command
 
 
-class SeveralValues(TyperCommand):
+class SeveralValues(Command):
     """A command whose repeatable options also take their values in a row: ``--fpir 0.05 0.1`` is ``--fpir 0.05 --fpir 0.1``.
 
     The row ends at the next option, or at the name of an existing folder or file, so that an argument may follow.
