@@ -54,6 +54,9 @@ def test_a_refusal_is_an_answer_with_exit_code_one(folder: Path) -> None:
     answer = json.loads(result.stdout)
     assert not answer["certified"]
     assert "cannot certify" in answer["refusal"]
+    for told in (answer["refusal"], runner.invoke(app, ["trust", str(folder), "--target", "0.001"]).stdout):
+        assert "raise --target" in told
+        assert "target_level" not in told
 
 
 def test_shared_subjects_are_one_line_and_exit_code_two(folder: Path, tmp_path: Path) -> None:

@@ -6,13 +6,24 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from holue.cli.spelling import spelled
+from holue.errors import HolueError
+
 
 class Command(TyperCommand):
-    """A command whose help shows no type beside a flag, since a flag takes no value."""
+    """A command whose help shows no type beside a flag, since a flag takes no value, and whose errors name its options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, flags without a type."""
         return with_bare_flags(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run; an error of the library names the options of this command."""
+        try:
+            return super().invoke(ctx)
+        except HolueError as error:
+            error.args = (spelled(str(error), self), *error.args[1:])
+            raise
 
 
 class CommandGroup(TyperGroup):

@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 
 from holue.cli.output import Json, console, say
 from holue.cli.several import separated
+from holue.cli.spelling import spelled
 from holue.datasets.folder import load_folder
 from holue.embedding.progress import progress_bar
 from holue.errors import InvalidParameterError
@@ -29,6 +30,7 @@ DEFAULTS = Settings()
 
 
 def evaluate(
+    ctx: typer.Context,
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder with dev/ and eval/, each with gallery and probes.")
     ],
@@ -103,6 +105,8 @@ def evaluate(
             study = trust_study(
                 protocol, target_fpir=results.settings.fpir[0], n_resamples=min(resamples, 1000), seed=seed
             )
+            if study.refusal is not None:
+                study = replace(study, refusal=spelled(study.refusal, ctx.command))
             results = replace(results, trust=study)
         if report is not None:
             if progress is not None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from holue.cli.output import Json, console, print_json
+from holue.cli.spelling import spelled
 
 
 def trust(
+    ctx: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with dev/ and eval/, as split writes it.")],
     risk: Annotated[
         str,
@@ -51,6 +54,8 @@ def trust(
         smallest=smallest,
         seed=seed,
     )
+    if report.refusal is not None:
+        report = replace(report, refusal=spelled(report.refusal, ctx.command))
     if json:
         print_json(report.to_dict())
     else:

@@ -114,8 +114,8 @@ def trust_report(
     check_share("confidence_level", confidence_level)
     if by_group and not protocol.evaluation.group_columns:
         raise InvalidInputError(
-            "the evaluation probes have no 'group' column (nor 'group_sex' or the like); add it to the file, or leave --groups "
-            "out"
+            "the evaluation probes have no 'group' column (nor 'group_sex' or the like); add it to the file, or leave "
+            "by_group out"
         )
     rng = np.random.default_rng(seed)
     rehearsal = Rehearsal.of(protocol, method=method, target_fpir=target_fpir, rng=rng, seed=seed, threads=threads)

@@ -1,0 +1,39 @@
+"""Spelling: the settings that a message of the library names, written as the options of a command."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+OPTIONS = {
+    "by_group": "groups",
+    "confidence_level": "confidence",
+    "n_resamples": "resamples",
+    "target_fpir": "fpir",
+    "target_level": "target",
+}
+"""Settings that commands call by a shorter name; a command that has an option of the full name keeps it."""
+
+# A name with or without a value; not inside a path, and not quoted as a key of a file is.
+_SETTING = re.compile(
+    r"""(?<![\w./\\'"-]) (?P<name>[a-z]\w*) (?: = (?: '(?P<word>[^']*)' | (?P<number>[\w.+-]*\w) )? )? (?![\w/\\'"-]|\.\w)""",
+    re.VERBOSE,
+)
+
+
+def spelled(text: str, command: Any) -> str:
+    """The text with ``raise target_level`` as ``raise --target``, and ``method='galue'`` as ``--method galue``.
+
+    Only where the command has the option; and a single word without a value, such as *method*, may be plain English and stays.
+    """
+    options = {parameter.name: parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")}
+    options |= {name: options[option] for name, option in OPTIONS.items() if option in options and name not in options}
+
+    def option(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name not in options or ("_" not in name and "=" not in found[0]):
+            return found[0]
+        value = found["word"] or found["number"]
+        return options[name] if value is None else f"{options[name]} {value}"
+
+    return _SETTING.sub(option, text)
