@@ -21,8 +21,21 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from holue.evidence.bounded_loops import absorb_scores
-from holue.evidence.lanes import FLOATS, INT32, INT64, INTS, LANES, ask_for, load, save, shuffle, spread, transposed
-from holue.evidence.loops import _WHOLE, CHUNK, _starts
+from holue.evidence.lanes import (
+    FLOATS,
+    INT32,
+    INT64,
+    INTS,
+    LANES,
+    ask_for,
+    load,
+    row_starts,
+    save,
+    shuffle,
+    spread,
+    transposed,
+)
+from holue.evidence.loops import _WHOLE, CHUNK
 from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES, TILE_SUBJECTS, in_tiles, panel_room
 from holue.sphere.compiled import njit
 
@@ -48,7 +61,7 @@ def _fill(typing_context, codes, row, last, panels, panel, place):
 
     def generate(context, builder, signature, arguments):
         codes, row, last, panels, panel, place = arguments
-        starts, width = _starts(context, builder, signature.args[0], codes, row, LANES, last)
+        starts, width = row_starts(context, builder, signature.args[0], codes, row, LANES, last)
         view = context.make_array(signature.args[3])(context, builder, panels)
         size = builder.mul(cgutils.unpack_tuple(builder, view.shape)[1], INT64(TILE_SUBJECTS))
         target = builder.gep(view.data, [builder.add(builder.mul(panel, size), place)])
@@ -101,7 +114,7 @@ def _tile(typing_context, panels, panel, probes, tile, scales, steps, scores, i,
                     product = builder.mul(x, g)
                     even, odd = (shuffle(builder, product, list(range(first, 16, 2))) for first in (0, 1))
                     builder.store(builder.add(builder.load(total), builder.add(even, odd)), total)
-        places, _ = _starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
+        places, _ = row_starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
         worth = context.make_array(signature.args[4])(context, builder, scales).data
         step = context.make_array(signature.args[5])(context, builder, steps).data
         first_probe = builder.mul(tile, INT64(TILE_PROBES))

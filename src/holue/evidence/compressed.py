@@ -80,18 +80,17 @@ def scan_compressed(
     listed = min(n_subjects, max(LISTED, 4 * top_k))
     workers = min(_threads(threads, len(probes) * n_subjects * dim), n_subjects)
 
-    def read(worker: int) -> BoundedSums:
-        sums = BoundedSums.start(len(probes), a, listed)
-        room = kernel.room()
+    def read(worker: int) -> None:
         for span in _spans(compressed, worker * n_subjects // workers, (worker + 1) * n_subjects // workers):
-            kernel.add(sums, *span, room)
-        return sums
+            kernel.add(shares[worker], *span, rooms[worker])
 
-    with single_threaded() if kernel.uses_blas else nullcontext():
-        with team(workers) as share:
-            sums, *others = share(read, range(workers))
-        for other in others:
-            sums.add(other)
+    shares = [BoundedSums.start(len(probes), a, listed) for _ in range(workers)]
+    rooms = [kernel.room() for _ in range(workers)]
+    with single_threaded() if kernel.uses_blas else nullcontext(), team(workers) as share:
+        share(read, range(workers))
+    sums, *others = shares
+    for other in others:
+        sums.add(other)
     seen, certain = _settled(directions, probes, compressed, sums, kernel, top_k)
     if tolerance is not None and seen.precision is not None:
         certain &= (seen.precision.log_mass_bound <= tolerance).all(axis=1)

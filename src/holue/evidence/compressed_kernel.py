@@ -25,7 +25,6 @@ from holue.evidence.bounded_loops import absorb_scores
 from holue.evidence.bounded_sums import BoundedSums
 from holue.evidence.code_tiles import code_room, code_tiles, sweep_tiles
 from holue.evidence.compressed_loops import (
-    RUNNING,
     UNPACKED,
     code_probes,
     measure_probes,
@@ -37,6 +36,7 @@ from holue.evidence.compressed_loops import (
 from holue.evidence.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
 from holue.evidence.loops import CHUNK
 from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES
+from holue.evidence.row_products import RUNNING
 from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, CompressedPart
 from holue.gallery.embeddings import Float64Array
 

@@ -1,7 +1,7 @@
 """Compressed loops: the compiled inside of a scan over codes: products, and what probes and listed rows need beside them.
 
-What is compiled here contains functions of ``loops.py``, ``lanes.py`` and ``bounded_loops.py``: after a change there, touch this
-file, or the cache keeps the old ones.
+What is compiled here contains functions of ``loops.py``, ``lanes.py``, ``row_products.py`` and ``bounded_loops.py``: after a
+change there, touch this file, or the cache keeps the old ones.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
@@ -13,43 +13,19 @@ import platform
 from functools import cache
 
 import numpy as np
-from llvmlite import binding, ir  # type: ignore[import-untyped]
+from llvmlite import binding  # type: ignore[import-untyped]
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from holue.evidence.bounded_loops import absorb_scores
-from holue.evidence.lanes import (
-    FLOATS,
-    INT32,
-    INT64,
-    INTS,
-    LANES,
-    add_across,
-    ask_for,
-    load,
-    multiply_add,
-    save,
-    shuffle,
-)
-from holue.evidence.loops import (
-    _ANY_ORDER,
-    _WHOLE,
-    CHUNK,
-    _starts,
-    multiply,
-    sweep,
-)
+from holue.evidence.lanes import INT64, LANES, row_starts, save
+from holue.evidence.loops import _ANY_ORDER, _WHOLE, CHUNK, multiply, sweep
+from holue.evidence.row_products import halves, multiply_rows
 from holue.sphere.compiled import njit
 
 UNPACKED = 64
 """Rows unpacked at once, so that they are still in the cache when they are multiplied."""
-RUNNING = 4
-"""Running sums of a product, each of eight lanes: the order of a product is known, and with it its rounding."""
-
-_AHEAD = 1024  # bytes between what is read and what the memory is asked for; measured
-_BYTES, _SHORTS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), 16)
-_HALVES, _MANY_INTS = ir.VectorType(ir.HalfType(), 8), ir.VectorType(INT32, 16)
 
 
 @cache
@@ -63,65 +39,16 @@ def reads_halves() -> bool:
     return bool(binding.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")
 
 
-def _half_step(builder, start, probe, at, total):
-    """Eight halves: one conversion, one multiplication that adds."""
-    g = builder.fpext(builder.bitcast(load(builder, start, at, ir.VectorType(ir.IntType(16), 8)), _HALVES), FLOATS)
-    return multiply_add(builder, load(builder, probe, at, FLOATS), g, total)
-
-
-def _byte_step(builder, start, probe, at, total):
-    """Sixteen bytes: products with 16-bit probes, added in pairs, which processors have one instruction for."""
-    g = builder.sext(load(builder, start, at, _BYTES), _MANY_INTS)
-    x = builder.sext(load(builder, probe, at, _SHORTS), _MANY_INTS)
-    product = builder.mul(g, x)
-    pairs = builder.add(*(shuffle(builder, product, list(range(odd, 16, 2))) for odd in (0, 1)))
-    return builder.add(total, pairs)
-
-
-@intrinsic
-def _product(typing_context, codes, row, probes, i, length):
-    """The product of one compressed row with one probe, over ``length`` codes, a multiple of 16.
-
-    float16 × float32 is summed in float32, int8 × int16 exactly in int32. Row after row is read, as memory likes best, and asked
-    for ahead.
-    """
-    half = codes.dtype == types.uint16
-    step, width = (_half_step, 8) if half else (_byte_step, 16)
-
-    def generate(context, builder, signature, arguments):
-        codes, row, probes, i, length = arguments
-        (start,), _ = _starts(context, builder, signature.args[0], codes, row, 1)
-        (probe,), _ = _starts(context, builder, signature.args[2], probes, i, 1)
-        zero = ir.Constant(FLOATS, [0.0] * 8) if half else ir.Constant(INTS, [0] * 8)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(RUNNING)]
-        at_once = INT64(RUNNING * width)
-        whole = builder.sub(length, builder.srem(length, at_once))
-        with cgutils.for_range_slice(builder, INT64(0), whole, at_once) as (t, _):
-            ask_for(builder, builder.gep(start, [t]), _AHEAD)
-            for number, own in enumerate(sums):
-                at = builder.add(t, INT64(number * width))
-                builder.store(step(builder, start, probe, at, builder.load(own)), own)
-        with cgutils.for_range_slice(builder, whole, length, INT64(width)) as (t, _):
-            builder.store(step(builder, start, probe, t, builder.load(sums[0])), sums[0])
-        add = builder.fadd if half else builder.add
-        a, b, c, d = (builder.load(own) for own in sums)
-        return add_across(builder, add(add(a, b), add(c, d)))
-
-    result = types.float32 if half else types.int32
-    return result(codes, _WHOLE, probes, _WHOLE, _WHOLE), generate
-
-
 @intrinsic
 def _unpack(typing_context, codes, row, room, at):
     """Write one row of float16 as float32 to row ``at`` of ``room``."""
 
     def generate(context, builder, signature, arguments):
         codes, row, room, at = arguments
-        (start,), length = _starts(context, builder, signature.args[0], codes, row, 1)
-        (place,), _ = _starts(context, builder, signature.args[2], room, at, 1)
+        (start,), length = row_starts(context, builder, signature.args[0], codes, row, 1)
+        (place,), _ = row_starts(context, builder, signature.args[2], room, at, 1)
         with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
-            bits = load(builder, start, t, ir.VectorType(ir.IntType(16), LANES))
-            save(builder, builder.fpext(builder.bitcast(bits, _HALVES), FLOATS), place, t)
+            save(builder, halves(builder, start, t), place, t)
         return context.get_dummy_value()
 
     return types.void(codes, _WHOLE, room, _WHOLE), generate
@@ -155,10 +82,12 @@ def sweep_codes(
     """Multiply the codes of the rows ``first .. last`` themselves, chunk by chunk; ``steps`` is what a probe's code is worth."""
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
-        for j in range(width):
+        for j in range(0, width, LANES):
             for i in range(probes.shape[0]):
-                product = _product(codes, begin + j, probes, i, codes.shape[1])
-                scores[i, j] = np.float32(product) * (scales[begin + j] * steps[i])
+                multiply_rows(codes, begin + j, last - 1, probes, i, codes.shape[1], scores, j)
+        for i in range(probes.shape[0]):
+            for j in range(width):
+                scores[i, j] *= scales[begin + j] * steps[i]
         absorb_scores(scores, width, errors, begin, first_subject + begin, keys, subjects, sharpness, slope, peak, sums)
 
 

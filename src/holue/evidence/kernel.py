@@ -26,7 +26,7 @@ FEW_PROBES = 64
 """Up to so many probes the sweep is faster than the matrix library; measured at d = 128 and 512."""
 PROBE_BLOCK = 1024
 SUBJECT_BLOCK = 2048
-SWEEP_BLOCK = 16384
+SWEEP_BLOCK = 65536
 PRODUCT_BLOCK = 2048
 """Subjects per matrix product: the library packs the probes anew for each, so few are slow; the scores fit the L3 cache."""
 

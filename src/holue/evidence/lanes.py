@@ -110,6 +110,24 @@ def add_across(builder, vector):
     return builder.extract_element(vector, INT32(0))
 
 
+def add_each(builder, vectors):
+    """The sums of the lanes of four vectors or of eight, as one vector of four or eight."""
+    add = builder.fadd if vectors[0].type == FLOATS else builder.add
+
+    def halves(left, right, low, high):
+        orders = (ir.Constant(ir.VectorType(INT32, len(order)), order) for order in (low, high))
+        return add(*(builder.shuffle_vector(left, right, order) for order in orders))
+
+    neighbours = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
+    pairs = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+    twos = [halves(a, b, *neighbours) for a, b in zip(vectors[::2], vectors[1::2])]
+    fours = [halves(a, b, *pairs) for a, b in zip(twos[::2], twos[1::2])]
+    first, last = fours[0], fours[-1]
+    if len(fours) == 1:
+        return halves(first, last, [0, 1, 2, 3], [4, 5, 6, 7])
+    return halves(first, last, [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15])
+
+
 def transposed(builder, rows):
     """Eight vectors of eight as the eight vectors across them: three times each of the first four is mixed with its partner."""
     low, high = ([lane for pair in range(first, first + 4) for lane in (pair, pair + 8)] for first in (0, 4))
@@ -117,3 +135,19 @@ def transposed(builder, rows):
         pairs = [(rows[number], rows[number + 4]) for number in range(4)]
         rows = [builder.shuffle_vector(a, b, ir.Constant(INTS, order)) for a, b in pairs for order in (low, high)]
     return rows
+
+
+def row_starts(context, builder, kind, array, first, count, limit=None):
+    """Where ``count`` rows of a contiguous matrix begin in memory, from ``first``; past ``limit`` that row stands in.
+
+    And the matrix's width.
+    """
+    view = context.make_array(kind)(context, builder, array)
+    width = cgutils.unpack_tuple(builder, view.shape)[1]
+    starts = []
+    for number in range(count):
+        row = builder.add(first, INT64(number))
+        if limit is not None:
+            row = builder.select(builder.icmp_signed("<", row, limit), row, limit)
+        starts.append(builder.gep(view.data, [builder.mul(row, width)]))
+    return starts, width

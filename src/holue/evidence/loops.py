@@ -20,17 +20,16 @@ The linked loops are the plain float64 form of the same sums, for every link and
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from holue.evidence.lanes import (
     FLOATS,
-    INT32,
     INT64,
     LANES,
     add_across,
+    add_each,
     any_above,
     ask_for,
     constant,
@@ -38,9 +37,11 @@ from holue.evidence.lanes import (
     load,
     multiply_add,
     powers_of_two,
+    row_starts,
     save,
     spread,
 )
+from holue.evidence.row_products import multiply_rows
 from holue.sphere.compiled import njit
 
 CHUNK = 512
@@ -214,28 +215,6 @@ def absorb_cosines(scores, width, first_subject, top_scores, top_index, sharpnes
                     moment[i, t] += chunk_moment
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _dot(probes, i, block, row):
-    """The product of one probe with one subject; a view of either would cost a counted reference per score."""
-    total = np.float32(0.0)
-    for t in range(probes.shape[1]):
-        total += probes[i, t] * block[row, t]
-    return total
-
-
-def _starts(context, builder, kind, array, first, count, limit=None):
-    """Where ``count`` rows of a contiguous matrix begin in memory, from ``first``; past ``limit`` that row stands in."""
-    view = context.make_array(kind)(context, builder, array)
-    width = cgutils.unpack_tuple(builder, view.shape)[1]
-    starts = []
-    for number in range(count):
-        row = builder.add(first, INT64(number))
-        if limit is not None:
-            row = builder.select(builder.icmp_signed("<", row, limit), row, limit)
-        starts.append(builder.gep(view.data, [builder.mul(row, width)]))
-    return starts, width
-
-
 @intrinsic
 def _tile(typing_context, block, row, last, probes, i, length, scores, j):
     """Products of four subjects ``row..`` with three probes ``i..`` in registers, written to ``scores[i.., j..]``.
@@ -248,9 +227,9 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
 
     def generate(context, builder, signature, arguments):
         block, row, last, probes, i, length, scores, j = arguments
-        subjects, _ = _starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
-        directions, _ = _starts(context, builder, signature.args[3], probes, i, TILE_PROBES)
-        places, _ = _starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
+        subjects, _ = row_starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
+        directions, _ = row_starts(context, builder, signature.args[3], probes, i, TILE_PROBES)
+        places, _ = row_starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
         sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in subjects] for _ in directions]
         with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
             # The probes are held and one subject passes at a time: three, one and twelve sums fill sixteen registers.
@@ -260,25 +239,10 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
                 for x, own in zip(held, sums):
                     builder.store(multiply_add(builder, x, g, builder.load(own[number])), own[number])
         for place, own in zip(places, sums):
-            save(builder, _add_four(builder, *(builder.load(total) for total in own)), place, j)
+            save(builder, add_each(builder, [builder.load(total) for total in own]), place, j)
         return context.get_dummy_value()
 
     return types.void(block, _WHOLE, _WHOLE, probes, _WHOLE, _WHOLE, scores, _WHOLE), generate
-
-
-def _add_four(builder, a, b, c, d):
-    """The sums of the elements of four vectors of eight, as one vector of four."""
-
-    def shuffle(left, right, order):
-        return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(INT32, len(order)), order))
-
-    def halves(left, right, low, high):
-        return builder.fadd(shuffle(left, right, low), shuffle(left, right, high))
-
-    unpack = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15]
-    pairs = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
-    eight = halves(halves(a, b, *unpack), halves(c, d, *unpack), *pairs)
-    return halves(eight, eight, [0, 1, 2, 3], [4, 5, 6, 7])
 
 
 @intrinsic
@@ -287,7 +251,7 @@ def _fetch(typing_context, block, row, last):
 
     def generate(context, builder, signature, arguments):
         block, row, last = arguments
-        starts, width = _starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
+        starts, width = row_starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
         with cgutils.for_range_slice(builder, INT64(0), width, INT64(_LINE)) as (t, _):
             for start in starts:
                 ask_for(builder, builder.gep(start, [t]), 0)
@@ -300,21 +264,22 @@ def _fetch(typing_context, block, row, last):
 def multiply(probes, block, begin, width, scores, at):
     """Products of the probes with the rows ``begin .. begin + width`` of a block, written to ``scores`` from column ``at`` on.
 
-    Four columns at a time, so ``scores`` has room up to the next multiple.
+    Three probes at a time, and what is left of them one by one; eight columns at a time, so ``scores`` has room up to the next
+    multiple.
     """
     n, dim = probes.shape
     last = block.shape[0] - 1
-    threes, whole = n - n % TILE_PROBES, dim - dim % 8
-    for j in range(0, width, TILE_SUBJECTS):
+    threes, whole = n - n % TILE_PROBES, dim - dim % LANES
+    for j in range(0, width, LANES):
         if threes > 0:
-            _fetch(block, begin + j + TILE_SUBJECTS, last)
-        for i in range(0, threes, TILE_PROBES):
-            _tile(block, begin + j, last, probes, i, whole, scores, at + j)
-        for row in range(j, min(j + TILE_SUBJECTS, width)):
-            for i in range(threes, n):
-                scores[i, at + row] = _dot(probes, i, block, begin + row)
+            for four in range(j, min(j + LANES, width), TILE_SUBJECTS):
+                _fetch(block, begin + four + TILE_SUBJECTS, last)
+                for i in range(0, threes, TILE_PROBES):
+                    _tile(block, begin + four, last, probes, i, whole, scores, at + four)
+        for i in range(threes, n):
+            multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
     for t in range(whole, dim):
-        for i in range(threes):
+        for i in range(n):
             for j in range(width):
                 scores[i, at + j] += probes[i, t] * block[begin + j, t]
 

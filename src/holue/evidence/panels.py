@@ -23,8 +23,19 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.lanes import FLOATS, INT64, LANES, constant, load, multiply_add, save, spread, transposed
-from holue.evidence.loops import _LINE, _WHOLE, CHUNK, _starts, absorb_cosines
+from holue.evidence.lanes import (
+    FLOATS,
+    INT64,
+    LANES,
+    constant,
+    load,
+    multiply_add,
+    row_starts,
+    save,
+    spread,
+    transposed,
+)
+from holue.evidence.loops import _LINE, _WHOLE, CHUNK, absorb_cosines
 from holue.sphere.compiled import njit
 
 Number = TypeVar("Number", np.float32, np.int32)
@@ -73,7 +84,7 @@ def _fill(typing_context, block, row, last, length, panels, panel, place):
 
     def generate(context, builder, signature, arguments):
         block, row, last, length, panels, panel, place = arguments
-        starts, width = _starts(context, builder, signature.args[0], block, row, LANES, last)
+        starts, width = row_starts(context, builder, signature.args[0], block, row, LANES, last)
         view = context.make_array(signature.args[4])(context, builder, panels)
         size = builder.mul(width, INT64(TILE_SUBJECTS))
         target = builder.gep(view.data, [builder.add(builder.mul(panel, size), place)])
@@ -113,7 +124,7 @@ def _tile(typing_context, panels, panel, tiles, tile, begin, end, scores, i, j):
                 x = spread(builder, builder.load(builder.gep(column, [INT64(number)])))
                 for g, total in zip(coordinates, own):
                     builder.store(multiply_add(builder, x, g, builder.load(total)), total)
-        places, _ = _starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
+        places, _ = row_starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
         first = builder.icmp_signed("==", begin, INT64(0))
         for place, own in zip(places, sums):
             for vector, total in enumerate(own):

@@ -60,16 +60,17 @@ def scan(
     kernel = kernel_for(np.ascontiguousarray(directions, dtype=dtype), link)
     workers = min(_threads(threads, len(directions) * n_subjects * dim), n_subjects)
 
-    def read(worker: int) -> Evidence:
-        sums = Accumulator.start(len(directions), a, top_k)
-        room = kernel.room()
+    def read(worker: int) -> None:
         begin, end = worker * n_subjects // workers, (worker + 1) * n_subjects // workers
         for first_subject, block in _blocks(parts, begin, end, kernel.block_rows):
-            kernel.add(sums, block, first_subject, room)
-        return sums.evidence()
+            kernel.add(sums[worker], block, first_subject, rooms[worker])
 
+    # Made here: until a helper is in compiled code it and its caller wait for each other.
+    sums = [Accumulator.start(len(directions), a, top_k) for _ in range(workers)]
+    rooms = [kernel.room() for _ in range(workers)]
     with single_threaded() if kernel.uses_blas else nullcontext(), team(workers) as share:
-        return reduce(merge, share(read, range(workers)))
+        share(read, range(workers))
+    return reduce(merge, (own.evidence() for own in sums))
 
 
 def _blocks(parts: Iterable[Block], begin: int, end: int, size: int) -> Iterator[Block]:
