@@ -1,8 +1,10 @@
 """Answers while the gallery changes: each call answers from one version, and no change is lost."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ import pytest
 
 from holue import OpenSetRecognizer
 from holue.datasets.simulated import SimulatedWorld
-from holue.errors import NotFittedYetError
+from holue.errors import InvalidSubjectsError, NotCalibratedError, NotFittedYetError
+from holue.recognition.expected_risk import ExpectedRiskController
+from holue.recognition.risk import RiskController
 
 STATE = {
     "_knowledge",
@@ -117,6 +121,72 @@ def test_an_enrolment_during_calibration_is_counted(recognizer: Interrupted, wor
     recognizer.calibrate(probes, world.probes.y)
     assert 801 in recognizer.gallery_.subjects
     assert len(recognizer.gallery_) == recognizer.operating_point_.n_subjects
+
+
+LESSONS: dict[str, Callable[[OpenSetRecognizer, Any, SimulatedWorld], object]] = {
+    "calibrate": lambda r, X, world: r.calibrate(X, world.probes.y[1::2]),
+    "calibrate, other people": lambda r, X, world: r.calibrate(
+        X, world.probes.y[1::2], gallery=(world.gallery.X, world.gallery.y)
+    ),
+    "calibrate_sets": lambda r, X, world: r.calibrate_sets(X, world.probes.y[1::2]),
+    "RiskController": lambda r, X, world: RiskController(target_level=0.5).fit(r, X, world.probes.y[1::2]),
+    "ExpectedRiskController": lambda r, X, world: ExpectedRiskController(target_level=0.5).fit(
+        r, X, world.probes.y[1::2]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_gallery_fitted_during_a_calibration_is_not_given_what_the_old_one_taught(
+    name: str, recognizer: Interrupted, world: SimulatedWorld
+) -> None:
+    recognizer.calibrate(world.probes.X[::2], world.probes.y[::2])  # a certificate needs probes of its own
+    smaller = world.gallery.X[:30], world.gallery.y[:30]  # ten people
+    with pytest.raises(NotCalibratedError, match=r"the gallery was replaced by fit .* calibrate again"):
+        LESSONS[name](recognizer, Acting(world.probes.X[1::2], lambda: recognizer.fit(*smaller)), world)
+    assert len(recognizer.gallery_) == 10
+    for learned in ("operating_point_", "quality_", "conformal_scores_", "certificate_"):
+        assert not hasattr(recognizer, learned)
+    assert recognizer.calibrate(world.probes.X, world.probes.y).operating_point_.n_subjects == 10
+
+
+class FitBeside:
+    """An interruption by a thread of its own, which may have to wait for the change under way."""
+
+    def __init__(self, X: object, y: object) -> None:
+        self.samples, self.thread = (X, y), Thread()
+
+    def __call__(self, recognizer: OpenSetRecognizer) -> None:
+        self.thread = Thread(target=recognizer.fit, args=self.samples)
+        self.thread.start()
+        self.thread.join(0.2)
+
+
+def test_a_gallery_fitted_while_leaving_one_out_is_not_given_what_the_old_one_taught(world: SimulatedWorld) -> None:
+    X, y = world.gallery.X, world.gallery.y
+    recognizer = Interrupted("galue", target_fpir=0.1).fit(X, y)
+    for at in range(1, 10):
+        fresh, act = deepcopy(recognizer), FitBeside(X[:30], y[:30])
+        fresh.interruption = (at, act)
+        with suppress(
+            NotCalibratedError, InvalidSubjectsError
+        ):  # or these are not the samples of the gallery there now
+            fresh.calibrate_leave_one_out(X, y)
+        fitted = fresh.interruption is None
+        if fitted:
+            act.thread.join()
+        assert hasattr(fresh, "operating_point_") != fitted, f"a point of the old gallery, interrupted at look {at}"
+
+
+def test_a_gallery_fitted_while_another_thread_enrols_is_not_lost(
+    recognizer: Interrupted, world: SimulatedWorld
+) -> None:
+    for at in range(1, 6):
+        fresh, act = deepcopy(recognizer), FitBeside(world.gallery.X[:30], world.gallery.y[:30])
+        fresh.interruption = (at, act)
+        fresh.enroll(world.probes.X[-1:], [801])
+        act.thread.join()
+        assert len(fresh.gallery_) in (10, 11), f"the enrolment undid the fit at look {at}"
 
 
 def test_what_was_learned_is_absent_until_then_and_can_be_set_and_deleted(world: SimulatedWorld) -> None:

@@ -20,6 +20,7 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.checks import check_share
 from holue.recognition.decisions import Decisions, Development, RiskName, Unit, check_risk, check_unit
+from holue.recognition.knowledge import knowledge_of, learn
 from holue.recognition.risk import certificate, refuse_fixed_filter
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ class ExpectedRiskController:
         check_risk(self.risk)
         check_unit(self.unit)
         target = check_share("target_level", self.target_level)
+        earlier = knowledge_of(recognizer)
         refuse_fixed_filter(recognizer)
         seen = Development.of(recognizer, self.risk, self.unit, X, y, concentration, gallery, subject)
         threshold = expected_risk_threshold(seen.decisions, target)
         self.certificate_ = certificate(seen, self.risk, self.unit, "conformal risk control", threshold, target, None)
-        recognizer.certificate_ = self.certificate_
+        learn(recognizer, earlier, certificate=self.certificate_)
         return self
 
 

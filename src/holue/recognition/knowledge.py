@@ -38,6 +38,9 @@ class Knowledge:
     conformal_scores: ConformalScores | None = None
     certificate: RiskCertificate | None = None
     told: set[str] = field(default_factory=set)  # what doubts were about that have been told; a later gallery shares it
+    enrolment: object = field(
+        default_factory=object
+    )  # stands for one fit: all that follows shares it, another fit does not
 
     def with_gallery(self, gallery: Gallery, hold: Hold) -> Knowledge:
         """The same with another version of the gallery; the operating point follows its size."""
@@ -47,7 +50,15 @@ class Knowledge:
     def recalibrated(self, point: OperatingPoint, hold: Hold, **learned: Any) -> Knowledge:
         """Another calibration in place of the earlier one, which is forgotten with all that rested on it."""
         point = point.for_gallery(len(self.gallery), hold)
-        return Knowledge(self.gallery, self.embedding_model, operating_point=point, **learned)
+        return Knowledge(self.gallery, self.embedding_model, operating_point=point, enrolment=self.enrolment, **learned)
+
+    def following(self, earlier: Knowledge) -> Knowledge:
+        """This, or an error where a ``fit`` came after ``earlier``: subjects may come and go, but this is another gallery."""
+        if self.enrolment is not earlier.enrolment:
+            raise NotCalibratedError(
+                "the gallery was replaced by fit while the earlier one was being calibrated: calibrate again"
+            )
+        return self
 
     @property
     def point(self) -> OperatingPoint:
@@ -89,6 +100,17 @@ def change(recognizer: OpenSetRecognizer, step: Callable[[Knowledge], Knowledge]
             if recognizer._knowledge is now:
                 recognizer._knowledge = later
                 return
+
+
+def begin(recognizer: OpenSetRecognizer, knowledge: Knowledge) -> None:
+    """Put a knowledge in place that no earlier one matters to."""
+    with _swapping:  # or a change under way could put its own in place of this one
+        recognizer._knowledge = knowledge
+
+
+def learn(recognizer: OpenSetRecognizer, earlier: Knowledge, **learned: Any) -> None:
+    """Add what was learned from an earlier knowledge, whose gallery must still be enrolled."""
+    change(recognizer, lambda now: replace(now.following(earlier), **learned))
 
 
 T = TypeVar("T")

@@ -23,6 +23,7 @@ from holue.errors import CalibrationDataError, GalleryTooSmallError, InvalidPara
 from holue.evidence.evidence import concatenate, merge
 from holue.evidence.others import evidence_of_one, evidence_of_others
 from holue.gallery.embeddings import Float64Array
+from holue.gallery.gallery import Gallery
 from holue.gallery.left_out import LeftOut
 from holue.recognition.checks import check_share
 from holue.recognition.conformal import ConformalScores
@@ -71,8 +72,9 @@ def leave_one_out_calibration(
             f"method={recognizer.method!r} reads the quality of each sample, and no concentration was given; pass "
             "concentration=, or use method='galue' or 'acceptance', which need none"
         )
+    earlier = knowledge_of(recognizer)
     refuse_other_model(recognizer, "calibrate_leave_one_out")
-    _check_same_gallery(left, recognizer)
+    _check_same_gallery(left, earlier.gallery)
     check_leave_one_out(left)
     if recognizer.threshold is not None:
         point = point_at_threshold(recognizer.threshold, left.gallery, recognizer.unknown_prior)
@@ -89,7 +91,7 @@ def leave_one_out_calibration(
         "calibration_fingerprints": fingerprints(left.samples),
         "conformal_scores": _conformal_scores(left, reading, own_score),
     }
-    change(recognizer, lambda now: now.recalibrated(point, recognizer.hold, **learned))
+    change(recognizer, lambda now: now.following(earlier).recalibrated(point, recognizer.hold, **learned))
     return recognizer
 
 
@@ -190,8 +192,7 @@ def _conformal_scores(left: LeftOut, reading: Reading, own_score: Float64Array) 
     )
 
 
-def _check_same_gallery(left: LeftOut, recognizer: OpenSetRecognizer) -> None:
-    enrolled = knowledge_of(recognizer).gallery
+def _check_same_gallery(left: LeftOut, enrolled: Gallery) -> None:
     if not np.array_equal(np.sort(enrolled.subjects), left.gallery.subjects):
         raise InvalidSubjectsError(
             f"leaving one out needs the samples of the enrolled gallery: y names {len(left.gallery)} subjects, "

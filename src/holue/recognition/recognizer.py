@@ -29,7 +29,7 @@ from holue.recognition.doubts import Doubt, calibration_doubts, refuse_other_mod
 from holue.recognition.drift import DriftState
 from holue.recognition.fingerprint import Fingerprints, fingerprints
 from holue.recognition.identifications import Identifications, named
-from holue.recognition.knowledge import Knowledge, Known, change, knowledge_of
+from holue.recognition.knowledge import Knowledge, Known, begin, change, knowledge_of, learn
 from holue.recognition.leave_one_out import leave_one_out_calibration
 from holue.recognition.operating import Hold, OperatingPoint
 from holue.recognition.posterior import log_posterior
@@ -151,7 +151,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         if self.threshold is not None:
             point = point_at_threshold(self.threshold, gallery, self.unknown_prior)
             quality = None if SCORES[self.method].needs_fit else SCORES[self.method]()
-        self._knowledge = Knowledge(gallery, self.embedding_model, point, quality)
+        begin(self, Knowledge(gallery, self.embedding_model, point, quality))
         return self
 
     def calibrate(
@@ -170,10 +170,13 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         Normally the validation subjects are *other* people than the enrolled: then bring them as ``gallery=(X, y)``,
         ``(X, y, concentration)`` or a :class:`Gallery`. The operating point found there is carried over to the enrolled
         gallery's size (see ``hold``).
+
+        Another thread may :meth:`enroll` or :meth:`remove` meanwhile; after a :meth:`fit` there this one has to be called again.
         """
         check_settings(self)
+        earlier = knowledge_of(self)
         refuse_other_model(self, "calibrate")
-        enrolled = knowledge_of(self).gallery
+        enrolled = earlier.gallery
         development = validation_gallery(gallery, enrolled, self.weighting)
         probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
         score = SCORES[self.method]()
@@ -198,7 +201,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             "calibration_fingerprints": np.unique(fingerprints(probes)),
             "conformal_scores": ConformalScores.of(reading, truth, people(y, None, len(probes))[0]),
         }
-        change(self, lambda now: now.recalibrated(point, self.hold, **learned))
+        change(self, lambda now: now.following(earlier).recalibrated(point, self.hold, **learned))
         return self
 
     def calibrate_leave_one_out(
@@ -221,12 +224,12 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         :meth:`calibrate` bases it on the strangers that also set the threshold. ``gallery`` is as there; ``subject`` names the
         person behind every probe, strangers too, where ``y`` does not.
         """
-        enrolled, point, _ = self._calibrated()
+        enrolled, point, earlier = self._calibrated()
         probes = Embeddings.from_samples(X, None, dim=enrolled.dim)
         searched = validation_gallery(gallery, enrolled, self.weighting)
         reading = self._read(probes, Search("exact", searched), point.for_gallery(len(searched), self.hold))
         truth = truth_rows(reading.gallery, y, len(reading))
-        self.conformal_scores_ = ConformalScores.of(reading, truth, people(y, subject, len(reading))[0])
+        learn(self, earlier, conformal_scores=ConformalScores.of(reading, truth, people(y, subject, len(reading))[0]))
         return self
 
     def enroll(

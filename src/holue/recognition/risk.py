@@ -14,6 +14,7 @@ from holue.recognition.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.checks import check_share
 from holue.recognition.decisions import RISKS, Development, RiskName, Unit, check_risk, check_unit
 from holue.recognition.fixed_sequence import Walk, scale_needed, walk
+from holue.recognition.knowledge import knowledge_of, learn
 
 if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer
@@ -78,6 +79,7 @@ class RiskController:
         check_unit(self.unit)
         target = check_share("target_level", self.target_level)
         confidence = check_share("confidence_level", self.confidence_level)
+        earlier = knowledge_of(recognizer)
         refuse_fixed_filter(recognizer)
         levels = levels_of(recognizer)
         seen = Development.of(recognizer, self.risk, self.unit, X, y, concentration, gallery, subject)
@@ -94,7 +96,7 @@ class RiskController:
         self.certificate_ = certificate(
             seen, self.risk, self.unit, found.test.name, found.certified, target, confidence
         )
-        recognizer.certificate_ = self.certificate_
+        learn(recognizer, earlier, certificate=self.certificate_)
         return self
 
 
