@@ -13,6 +13,7 @@ import typer
 
 from holue.cli.output import Json, print_json, say
 from holue.embedding.embedding_file import EmbeddingFile
+from holue.embedding.onnx_name import onnx_file
 from holue.embedding.progress import progress_bar
 from holue.errors import InvalidParameterError
 
@@ -38,7 +39,13 @@ TRAINERS = {
 
 def train(
     head: Annotated[Head, typer.Argument(metavar="HEAD", help="scf, pfe, scaleface, arcface or glyphs.")],
-    out: Annotated[Path, typer.Option(help="Where to write the head: OUT.onnx and OUT.json; for glyphs a folder.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Where to write the head: OUT.onnx and OUT.json, also where OUT has a dot in it; OUT.onnx may be named in full. "
+            "For glyphs a folder."
+        ),
+    ],
     file: Annotated[
         Path | None,
         typer.Argument(metavar="FILE", help="Embeddings with features and subjects (.npz); glyphs needs none."),
@@ -69,6 +76,7 @@ def train(
         return
     if file is None:
         raise InvalidParameterError(f"FILE is missing: {head} is trained on embeddings; holue embed writes them")
+    path = onnx_file(out)  # before the training: a name that cannot be should not cost it
     module, name = TRAINERS[head]
     trainer = getattr(import_module(module), name)
     from holue.embedding.export import export_head
@@ -84,7 +92,7 @@ def train(
             progress=progress,
             **({} if hidden is None else {"hidden": hidden}),
         )
-    path = export_head(trained, out)
+    export_head(trained, path)
     if json:
         print_json({"kind": trained.kind, "onnx": str(path), "details": dict(trained.details)})
     else:

@@ -16,6 +16,7 @@ import numpy as np
 from holue.embedding.embedder import open_session
 from holue.embedding.image_network import ImageNetwork
 from holue.embedding.model_input import Float32Array
+from holue.embedding.onnx_name import onnx_file
 from holue.embedding.pytorch import torch
 from holue.embedding.specification import ModelSpecification
 from holue.embedding.trained_head import TrainedHead
@@ -28,7 +29,7 @@ AGREEMENT = 1e-4
 
 def export_head(head: TrainedHead, path: str | Path) -> Path:
     """Write ``path.onnx`` (features → the head's output) and ``path.json``; read back by ``OnnxHead.load``."""
-    onnx_path = Path(path).with_suffix(".onnx")
+    onnx_path = onnx_file(path)
     example = np.random.default_rng(0).standard_normal((3, head.feature_dim)).astype(np.float32)
     mean, deviation = _feature_scale(head.module)
     _write_onnx(head.module, mean + deviation * example, onnx_path, "features", [head.output])
@@ -47,7 +48,7 @@ def export_head(head: TrainedHead, path: str | Path) -> Path:
 
 def export_network(network: ImageNetwork, path: str | Path) -> Path:
     """Write ``path.onnx`` (image → embedding and features), ``path.toml`` for ``OnnxEmbedder``, and ``path.json``."""
-    onnx_path = Path(path).with_suffix(".onnx")
+    onnx_path = onnx_file(path)
     shape = (3, *(edge for edge in network.image_input.shape if edge is not None))
     example = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
     _write_onnx(network.module, example, onnx_path, "image", ["embedding", "features"])

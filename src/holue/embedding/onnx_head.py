@@ -15,6 +15,7 @@ import numpy as np
 from holue.embedding.embedder import open_session
 from holue.embedding.embedding_file import EmbeddingFile
 from holue.embedding.model_input import Float32Array
+from holue.embedding.onnx_name import onnx_file
 from holue.errors import (
     CorruptArtifactError,
     InvalidEmbeddingsError,
@@ -36,7 +37,7 @@ class OnnxHead:
     @classmethod
     def load(cls, path: str | Path) -> OnnxHead:
         """From ``path.onnx`` and ``path.json``, whichever of the two is named."""
-        onnx_path = Path(path).with_suffix(".onnx")
+        onnx_path = onnx_file(path)
         json_path = onnx_path.with_suffix(".json")
         for part in (json_path, onnx_path):
             if not part.is_file():
