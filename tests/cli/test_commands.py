@@ -32,6 +32,16 @@ def test_help_shows_the_type_of_a_value_and_none_beside_a_flag(words: list[str])
     assert "path" in shown.lower() or words != ["split"], "values keep their types"
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(COMMANDS) if "seed" in {p.name for p in COMMANDS[name].params}]
+)
+def test_a_seed_below_zero_is_refused_at_once(name: str) -> None:
+    arguments = ["scf" for parameter in COMMANDS[name].params if parameter.param_type_name == "argument"]
+    result = CliRunner().invoke(app, [name, *arguments, "--seed", "-1"])
+    assert result.exit_code == 2
+    assert "'--seed'" in result.output
+
+
 def test_version_and_module_entry_point() -> None:
     done = subprocess.run([sys.executable, "-m", "holue", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("holue 0.")

@@ -54,7 +54,7 @@ def bench(
     measured: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Measure nothing: show the numbers of this JSON file.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random galleries.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random galleries.", min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Measure how fast the whole posterior is, against a bare matrix product, FAISS, usearch and dense numpy.

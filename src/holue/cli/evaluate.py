@@ -48,7 +48,7 @@ def evaluate(
         typer.Option(metavar="dev|eval", help="dev (fair) or eval (the paper's oracle protocol, labelled as such)."),
     ] = DEFAULTS.threshold_from,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples behind every interval.")] = DEFAULTS.n_resamples,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples and of the head's training.")] = DEFAULTS.seed,
+    seed: Annotated[int, typer.Option(help="Seed of the resamples and of the head's training.", min=0)] = DEFAULTS.seed,
     max_rejection: Annotated[float, typer.Option(help="Largest filtered fraction.")] = DEFAULTS.max_rejection,
     points: Annotated[
         int | None,

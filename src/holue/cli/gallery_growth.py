@@ -24,7 +24,7 @@ def gallery_growth(
     fpir: Annotated[float, typer.Option(help="Target FPIR.")] = 0.05,
     first: Annotated[int, typer.Option(help="Subjects in the first gallery.")] = 100,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder for the figure, .png and .svg.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the order of enrolment and of the two halves.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the order of enrolment and of the two halves.", min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Enrol more and more of a file's subjects, and show FPIR at a fixed threshold and at three that follow the gallery.

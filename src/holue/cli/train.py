@@ -57,7 +57,7 @@ def train(
     held_out: Annotated[
         float, typer.Option(help="Share of the subjects held out for early stopping; 0 trains on all.", min=0, max=0.9)
     ] = 0.1,
-    seed: Annotated[int, typer.Option(help="Seed of the weights and of the batches.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the weights and of the batches.", min=0)] = 0,
     checkpoints: Annotated[Path | None, typer.Option(help="Folder of checkpoints; training resumes from it.")] = None,
     json: Json = False,
 ) -> None:

@@ -30,7 +30,7 @@ def trust(
         bool, typer.Option("--groups", help="Also rates and guarantee for each value of group, group_sex, ...")
     ] = False,
     smallest: Annotated[int, typer.Option(help="Groups with fewer subjects than this are flagged.")] = 20,
-    seed: Annotated[int, typer.Option(help="Seed of the split of the development subjects.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split of the development subjects.", min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Find the filter threshold that keeps a risk at its target, with a finite-sample guarantee, and check it.
