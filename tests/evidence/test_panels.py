@@ -25,7 +25,11 @@ def products(probes: Float32Array, block: Float32Array, begin: int, width: int) 
     panels.fill(np.nan)
     scores = np.full((len(tiles) * TILE_PROBES, CHUNK), np.nan, dtype=np.float32)
     fill_panels(block, begin, width, panels)
-    multiply_panels(panels, width, tiles, 0, len(tiles), scores)
+    multiply_panels(panels, width, tiles, 0, len(tiles), scores, block, 0)
+    # Asking for the rows that follow, or for some beyond the last, changes nothing.
+    again = np.full_like(scores, np.nan)
+    multiply_panels(panels, width, tiles, 0, len(tiles), again, block, begin + CHUNK)
+    np.testing.assert_array_equal(again, scores)
     return scores[: len(probes), :width]
 
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import binding  # type: ignore[import-untyped]
+from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -27,6 +27,7 @@ from holue.evidence.lanes import (
     FLOATS,
     INT64,
     LANES,
+    ask_for,
     constant,
     load,
     multiply_add,
@@ -98,15 +99,16 @@ def _fill(typing_context, block, row, last, length, panels, panel, place):
     return types.void(block, _WHOLE, _WHOLE, _WHOLE, panels, _WHOLE, _WHOLE), generate
 
 
-@intrinsic
-def _tile(typing_context, panels, panel, tiles, tile, begin, end, scores, i, j):
+def _tiler(asking):
     """Products of one panel with one tile of probes over the coordinates ``begin .. end``, in ``scores[i.., j..]``.
 
-    From the first coordinate on they are written there, from a later one they are added to what is there.
+    From the first coordinate on they are written there, from a later one they are added to what is there. ``asking`` is for a
+    tile that also asks the memory for rows of ``block``, from ``row`` on, which are next: eight bytes, from the byte ``byte`` on,
+    for every coordinate.
     """
 
     def generate(context, builder, signature, arguments):
-        panels, panel, tiles, tile, begin, end, scores, i, j = arguments
+        panels, panel, tiles, tile, begin, end, scores, i, j, block, row, byte = arguments
         vectors = TILE_SUBJECTS // LANES
 
         def start(number, array, first, each):
@@ -115,8 +117,14 @@ def _tile(typing_context, panels, panel, tiles, tile, begin, end, scores, i, j):
             return builder.gep(view.data, [builder.mul(first, builder.mul(dim, INT64(each)))])
 
         subjects, held = start(0, panels, panel, TILE_SUBJECTS), start(2, tiles, tile, TILE_PROBES)
+        (ahead,), _ = row_starts(context, builder, signature.args[9], block, row, 1)
+        ahead = builder.gep(
+            builder.bitcast(ahead, ir.IntType(8).as_pointer()), [builder.sub(byte, builder.mul(begin, INT64(8)))]
+        )
         sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(vectors)] for _ in range(TILE_PROBES)]
         with cgutils.for_range_slice(builder, begin, end, INT64(1)) as (t, _):
+            if asking:
+                ask_for(builder, builder.gep(ahead, [builder.mul(t, INT64(8))]), 0)
             row = builder.gep(subjects, [builder.mul(t, INT64(TILE_SUBJECTS))])
             column = builder.gep(held, [builder.mul(t, INT64(TILE_PROBES))])
             coordinates = [load(builder, row, INT64(first), FLOATS) for first in range(0, TILE_SUBJECTS, LANES)]
@@ -133,7 +141,14 @@ def _tile(typing_context, panels, panel, tiles, tile, begin, end, scores, i, j):
                 save(builder, builder.fadd(before, builder.load(total)), place, at)
         return context.get_dummy_value()
 
-    return types.void(panels, _WHOLE, tiles, _WHOLE, _WHOLE, _WHOLE, scores, _WHOLE, _WHOLE), generate
+    def tile(typing_context, panels, panel, tiles, tile, begin, end, scores, i, j, block, row, byte):
+        kinds = panels, _WHOLE, tiles, _WHOLE, _WHOLE, _WHOLE, scores, _WHOLE, _WHOLE, block, _WHOLE, _WHOLE
+        return types.void(*kinds), generate
+
+    return intrinsic(tile)
+
+
+_tile, _asking_tile = _tiler(asking=False), _tiler(asking=True)
 
 
 @njit(cache=True, nogil=True)
@@ -150,14 +165,25 @@ def fill_panels(block, begin, width, panels):
 
 
 @njit(cache=True, nogil=True)
-def multiply_panels(panels, width, tiles, first_tile, last_tile, scores):
-    """Scores of the first ``width`` subjects in the panels with some tiles of probes; ``scores`` has room for whole ones."""
+def multiply_panels(panels, width, tiles, first_tile, last_tile, scores, block, following):
+    """Scores of the first ``width`` subjects in the panels with some tiles of probes; ``scores`` has room for whole ones.
+
+    If the rows of ``block`` from ``following`` on, which is not 0, will be laid out next, they are asked for meanwhile.
+    """
     dim = panels.shape[1]
     for j in range(0, width, TILE_SUBJECTS):
+        byte = 0
         for begin in range(0, dim, STRETCH):
             end = min(begin + STRETCH, dim)
             for tile in range(first_tile, last_tile):
-                _tile(panels, j // TILE_SUBJECTS, tiles, tile, begin, end, scores, (tile - first_tile) * TILE_PROBES, j)
+                i = (tile - first_tile) * TILE_PROBES
+                if following:
+                    _asking_tile(
+                        panels, j // TILE_SUBJECTS, tiles, tile, begin, end, scores, i, j, block, following + j, byte
+                    )
+                    byte += 8 * (end - begin)
+                else:
+                    _tile(panels, j // TILE_SUBJECTS, tiles, tile, begin, end, scores, i, j, block, 0, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -167,11 +193,14 @@ def sweep_panels(
     """Multiply and absorb chunk by chunk, some probes at a time."""
     n = top_scores.shape[0]
     at_once = PROBES_AT_ONCE // TILE_PROBES
+    asking = (tiles.shape[0] // at_once - 1) * at_once  # the last group of tiles that is whole
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
         fill_panels(block, begin, width, panels)
         for tile in range(0, tiles.shape[0], at_once):
-            multiply_panels(panels, width, tiles, tile, min(tile + at_once, tiles.shape[0]), scores)
+            last_tile = min(tile + at_once, tiles.shape[0])
+            following = begin + CHUNK if tile == asking else 0
+            multiply_panels(panels, width, tiles, tile, last_tile, scores, block, following)
             at = tile * TILE_PROBES
             own = slice(at, min(at + PROBES_AT_ONCE, n))
             absorb_cosines(
