@@ -11,9 +11,11 @@ from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidIn
 from holue.evidence.approximate import ApproximateIndex
 from holue.evidence.evidence import merge
 from holue.evidence.link import power_link
+from holue.evidence.list_loops import products
 from holue.evidence.misfit import Misfit
 from holue.evidence.sample import Sample
 from holue.evidence.scan import scan
+from holue.evidence.team import team
 from holue.gallery.gallery import Gallery
 
 K, DIM = 20_000, 64
@@ -124,7 +126,8 @@ def far_log_mass(index: ApproximateIndex, unread: object, a: float) -> np.ndarra
 
 def test_the_sample_is_unbiased_over_the_draw_and_knows_its_error(index: ApproximateIndex, probes: np.ndarray):
     draws, a = 200, 7.5
-    unread = index._route(probes[280:320], index.n_probe)
+    with team(2) as share:
+        unread = index._route(probes[280:320], index.n_probe, 2, share)
     truth = np.exp(far_log_mass(index, unread, a))
     ratios, errors = [], []
     for seed in range(draws):
@@ -282,3 +285,14 @@ def test_what_it_cannot_do_is_refused(index: ApproximateIndex, probes: np.ndarra
         index.scan(probes, SHARPNESS, n_probe=2)
     with pytest.raises(InvalidParameterError, match="top_k"):
         index.scan(probes, SHARPNESS, top_k=-1)
+
+
+@pytest.mark.parametrize("n_probes", [1, 2, 7])
+@pytest.mark.parametrize(("n_vectors", "dim"), [(1, 16), (8, 16), (29, 13), (600, 128)])
+def test_products_of_one_probe_are_those_of_many(n_probes: int, n_vectors: int, dim: int) -> None:
+    rng = np.random.default_rng(n_vectors)
+    probes, vectors = (rng.standard_normal((n, dim), dtype=np.float32) for n in (n_probes, n_vectors))
+    found = products(probes, vectors)
+    wanted = probes.astype(np.float64) @ vectors.astype(np.float64).T
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4)

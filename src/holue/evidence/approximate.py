@@ -23,7 +23,7 @@ from holue.evidence.centres import ITERATIONS, Float32Array, Step
 from holue.evidence.evidence import NO_SUBJECT, Evidence, merge
 from holue.evidence.kernel import _sums
 from holue.evidence.link import Link, cosine_link
-from holue.evidence.list_loops import visit, visitors_of
+from holue.evidence.list_loops import products, visit, visitors_of
 from holue.evidence.lists import Lists, group
 from holue.evidence.misfit import Misfit
 from holue.evidence.precision import Precision
@@ -45,7 +45,7 @@ PROBES_PER_THREAD = 8
 """Under which a further thread costs more than it brings."""
 TRIALS = 4096
 """Noisy copies of enrolled rows that decide how many lists to read."""
-FEWEST_LISTS = 40
+FEWEST_LISTS = 32
 """Lists read where fewer would find the mates: strangers are weighed better with some more, and reading them costs little."""
 LEARNED_ROWS = 1024
 """Rows of the gallery that stand in for probes to learn the misfit."""
@@ -203,7 +203,7 @@ class ApproximateIndex:
         with single_threaded(), team(workers) as share:
             for first in range(0, len(probes), PROBES_AT_ONCE):
                 block = slice(first, first + PROBES_AT_ONCE)
-                unread = self._route(probes[block], n_read)
+                unread = self._route(probes[block], n_read, workers, share)
                 seen = self._visit(unread, a, places, workers, share)
                 whole.top_scores[block], whole.top_index[block] = seen.top_scores, seen.top_index
                 tail[:, block] = _completed(seen, unread, self.misfit, workers, share)
@@ -224,7 +224,7 @@ class ApproximateIndex:
     ) -> Evidence:
         """Evidence of the lists that are near the probes (or of those that are not), shared among threads list by list."""
         visitors, firsts = visitors_of(~unread.near if far else unread.near)
-        cuts = np.searchsorted(firsts, np.linspace(0, firsts[-1], workers + 1)[1:-1]).tolist()
+        cuts = np.searchsorted(firsts, [worker * firsts[-1] // workers for worker in range(1, workers)]).tolist()
 
         def read(part: tuple[int, int]) -> Evidence:
             begin, end = part
@@ -243,11 +243,18 @@ class ApproximateIndex:
             top_index=np.take_along_axis(index, order, axis=1),
         )
 
-    def _route(self, probes: Float32Array, n_read: int) -> Unread:
-        scores = probes @ self.lists.centres.T
-        near = _nearest(scores, n_read)
-        scores *= self.lists.lengths.astype(np.float32)
-        return Unread(probes, scores, near, self.lists, self.sample)
+    def _route(self, probes: Float32Array, n_read: int, workers: int, share: Share) -> Unread:
+        """Which lists are near the probes, and the mean scores of all; shared among threads probe by probe."""
+        means = np.empty((len(probes), len(self.lists)), dtype=np.float32)
+        near = np.empty(means.shape, dtype=bool)
+
+        def route(part: slice) -> None:
+            scores = products(probes[part], self.lists.centres)
+            near[part] = _nearest(scores, n_read)
+            np.multiply(scores, self.lists.mean_lengths, out=means[part])
+
+        share(route, _slices(len(probes), workers))
+        return Unread(probes, means, near, self.lists, self.sample)
 
     def _learn(
         self, directions: FloatArray, mated_cosine: float, rng: np.random.Generator, workers: int, step: Step
@@ -268,7 +275,7 @@ class ApproximateIndex:
         with single_threaded(), team(workers) as share:
             for first in range(0, LEARNED_ROWS, LEARNED_AT_ONCE):
                 block = slice(first, first + LEARNED_AT_ONCE)
-                unread = self._route(probes[block], self.n_probe)
+                unread = self._route(probes[block], self.n_probe, workers, share)
                 unread.near[np.arange(LEARNED_AT_ONCE), own[block]] = True
                 some = ~unread.near.all(axis=1)
                 truth = self._visit(unread, np.concatenate([small, large]), 0, workers, share, far=True)
@@ -311,9 +318,13 @@ def _completed(seen: Evidence, unread: Unread, misfit: Misfit, workers: int, sha
     def complete(part: slice) -> Float64Array:
         return with_tail(seen.log_mass[part], seen.mean_score[part], seen.sharpness, unread.of(part), misfit)
 
-    n = len(unread.probes)
+    return np.concatenate(share(complete, _slices(len(unread.probes), workers)), axis=1)
+
+
+def _slices(n: int, workers: int) -> list[slice]:
+    """So many probes in parts of one size, one for each thread."""
     each = -(-n // workers)
-    return np.concatenate(share(complete, [slice(i, i + each) for i in range(0, n, each)]), axis=1)
+    return [slice(i, i + each) for i in range(0, n, each)]
 
 
 def fingerprint_of(directions: FloatArray) -> str:

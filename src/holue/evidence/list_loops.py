@@ -12,9 +12,24 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
-from holue.evidence.loops import _ANY_ORDER, _LINE, _LOWEST, CHUNK, TILE_PROBES, _greater, _power_of_two, sweep
+from holue.evidence.lanes import LANES
+from holue.evidence.loops import (
+    _ANY_ORDER,
+    _LINE,
+    _LOWEST,
+    CHUNK,
+    ROW_BY_ROW,
+    TILE_PROBES,
+    _greater,
+    _power_of_two,
+    multiply,
+    sweep,
+)
 from holue.sphere.compiled import njit
+
+Float32Array = npt.NDArray[np.float32]
 
 TOGETHER = 48
 """Probes that visit a list at once; a multiple of three."""
@@ -27,6 +42,15 @@ _FULL = 1e30
 _NOTHING = 40.0  # in nats: the logarithm of 10^10 rows, and of 10^-7 of the mass
 _MEDIAN_OF_HIGHEST = math.log(2.0)  # rows expected above the median of the highest score
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+
+
+def products(probes: Float32Array, vectors: Float32Array) -> Float32Array:
+    """The products (n, M) of probes with some vectors; of one probe by the sweep's loop, which reads faster than a library."""
+    if len(probes) > 1:
+        return probes @ vectors.T
+    scores = np.empty((1, -(-len(vectors) // LANES) * LANES), dtype=np.float32)
+    multiply(probes, vectors, 0, len(vectors), scores, 0)
+    return scores[:, : len(vectors)]
 
 
 @njit(cache=True, nogil=True)
@@ -61,8 +85,8 @@ def _touch(vectors, begin, end):
 def visit(probes, vectors, starts, visitors, firsts, top_scores, top_index, sharpness, slope, peak, mass, moment):
     """Read every list into the sums of its visitors: the probes ``visitors[firsts[l] : firsts[l + 1]]`` visit list ``l``.
 
-    The sweep multiplies three probes at once, and one or two left over more slowly than three: empty ones fill up, whose sums
-    stand so high that nothing is ever added to them.
+    Of many probes the sweep multiplies three at once, and one or two left over more slowly than three: empty ones fill up, whose
+    sums stand so high that nothing is ever added to them.
     """
     n, dim = probes.shape
     together = 1 if n == 1 else TOGETHER
@@ -80,9 +104,9 @@ def visit(probes, vectors, starts, visitors, firsts, top_scores, top_index, shar
                 held[i] = probes[probe]
                 held_scores[i], held_index[i] = top_scores[probe], top_index[probe]
                 held_peak[i], held_mass[i], held_moment[i] = peak[probe], mass[probe], moment[probe]
-            if count > 1 and first == firsts[number]:
+            if count > ROW_BY_ROW and first == firsts[number]:
                 touched += _touch(vectors, starts[number], starts[number + 1])
-            filled = count if count == 1 else -(-count // TILE_PROBES) * TILE_PROBES
+            filled = count if count <= ROW_BY_ROW else -(-count // TILE_PROBES) * TILE_PROBES
             for i in range(count, filled):
                 held[i], held_scores[i], held_peak[i] = 0.0, _FULL, _FULL
             sweep(

@@ -59,6 +59,11 @@ class Lists:
         """Rows in each list (L,)."""
         return np.diff(self.starts)
 
+    @cached_property
+    def mean_lengths(self) -> Float32Array:
+        """``r_l`` in float32 (L,): what a centre's score is multiplied with to be the list's mean score."""
+        return self.lengths.astype(np.float32)
+
     def of_rows(self) -> Rows:
         """The list of each gallery row (K,)."""
         own = np.empty_like(self.rows)

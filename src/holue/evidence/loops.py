@@ -50,6 +50,8 @@ GROUP = 32
 """Subjects compared with the top at once, in a chunk whose best score belongs there."""
 TILE_SUBJECTS, TILE_PROBES = 4, 3
 """Subjects × probes multiplied at once."""
+ROW_BY_ROW = 5
+"""Up to so many probes the memory is slower than multiplying them one by one with each row it brings; measured."""
 
 _UNNOTICED = np.float32(-48.0)  # all that is left out of K subjects is less than K · 2^-48 of a sum that is at least 1
 _LOWEST = np.float32(-125.0)  # the least exponent of which 2^r · 2^f is a normal float32
@@ -264,12 +266,12 @@ def _fetch(typing_context, block, row, last):
 def multiply(probes, block, begin, width, scores, at):
     """Products of the probes with the rows ``begin .. begin + width`` of a block, written to ``scores`` from column ``at`` on.
 
-    Three probes at a time, and what is left of them one by one; eight columns at a time, so ``scores`` has room up to the next
-    multiple.
+    Three probes at a time, but few of them, and what is left of many, one by one; eight columns at a time, so ``scores`` has room
+    up to the next multiple.
     """
     n, dim = probes.shape
     last = block.shape[0] - 1
-    threes, whole = n - n % TILE_PROBES, dim - dim % LANES
+    threes, whole = n - n % TILE_PROBES if n > ROW_BY_ROW else 0, dim - dim % LANES
     for j in range(0, width, LANES):
         if threes > 0:
             for four in range(j, min(j + LANES, width), TILE_SUBJECTS):

@@ -61,8 +61,15 @@ class Misfit:
 
     def at(self, sharpness: float) -> tuple[float, float, float, float]:
         """Bias and spread of the log-mass, bias and spread of the mean score; at sharpness 0 nothing is off."""
-        bias, spread, mean_bias, mean_spread = self._curves(min(sharpness, self.sharpness[-1])).tolist()
-        return bias, spread, mean_bias, mean_spread
+        if sharpness not in self._known:
+            bias, spread, mean_bias, mean_spread = self._curves(min(sharpness, self.sharpness[-1])).tolist()
+            self._known[sharpness] = bias, spread, mean_bias, mean_spread
+        return self._known[sharpness]
+
+    @cached_property
+    def _known(self) -> dict[float, tuple[float, float, float, float]]:
+        """What was asked before: one probe is answered in the time of some interpolations."""
+        return {}
 
     @cached_property
     def _curves(self) -> Callable[[float], Float64Array]:

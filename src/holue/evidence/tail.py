@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.centres import Float32Array
-from holue.evidence.list_loops import estimate, expect_highest
+from holue.evidence.list_loops import estimate, expect_highest, products
 from holue.evidence.lists import Lists
 from holue.evidence.misfit import Misfit
 from holue.evidence.sample import Mask, Sample
@@ -54,7 +54,7 @@ class Unread:
 
     def measure(self, a: float) -> Measured:
         """The unread mass at one sharpness, expected and sampled."""
-        scores = self.probes @ self.sample.vectors.T
+        scores = products(self.probes, self.sample.vectors)
         return _measure(self, scores, a)
 
     @cached_property
@@ -98,7 +98,7 @@ def with_tail(
         return whole
     within = sharpness <= unread.sample.reach
     if within.any():
-        scores = unread.probes @ unread.sample.vectors.T
+        scores = products(unread.probes, unread.sample.vectors)
         for column in np.flatnonzero(within):
             a = float(sharpness[column])
             measured = _measure(unread, scores, a)
