@@ -15,6 +15,7 @@ from holue.evidence import compressed_kernel, compressed_loops
 from holue.evidence.compressed import scan_compressed
 from holue.evidence.compressed_kernel import (
     CodeKernel,
+    HalfPanelKernel,
     TileKernel,
     UnpackedProductKernel,
     UnpackingKernel,
@@ -22,6 +23,7 @@ from holue.evidence.compressed_kernel import (
 )
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.loops import CHUNK
+from holue.evidence.panels import PROBES_AT_ONCE
 from holue.evidence.precision import Precision
 from holue.evidence.scan import scan
 from holue.gallery.compressed import FORMS, Form, compress
@@ -224,14 +226,18 @@ def test_all_kernels_see_the_same_scores_within_their_bound(form: Form) -> None:
     gallery = unit(spiky(rng, 900, 40))
     compressed = compress(gallery, form)
     kinds = []
-    expected = {"float16": [CodeKernel, UnpackingKernel, UnpackedProductKernel], "int8": [CodeKernel, TileKernel]}
+    halves = [CodeKernel, UnpackingKernel, HalfPanelKernel, UnpackedProductKernel]
+    expected = {"float16": halves, "int8": [CodeKernel, TileKernel]}
     with pytest.MonkeyPatch.context() as patch:
-        for few, fewest in ((64, 64), (64, 0), (0, 0))[: len(expected[form])]:
+        for few, fewest, panels in ((64, 64, True), (64, 0, True), (0, 0, True), (0, 0, False))[: len(expected[form])]:
             patch.setattr(compressed_kernel, "FEW_PROBES", few)
             patch.setitem(compressed_kernel.FEWEST_PROBES, form, fewest)
-            probes = probes_of(rng, gallery, 9)
-            kinds.append(type(compressed_kernel_for(probes.astype(np.float64), compressed)))
-            assert_certified(scan_compressed(probes, compressed, SHARPNESS, threads=2), probes, gallery)
+            patch.setattr(compressed_kernel, "are_fastest", lambda panels=panels: panels)
+            for n_probes in (9, PROBES_AT_ONCE + 7):
+                probes = probes_of(rng, gallery, n_probes)
+                seen = scan_compressed(probes, compressed, SHARPNESS, threads=2)
+                assert_certified(seen, probes, gallery)
+            kinds.append(type(compressed_kernel_for(probes[:9].astype(np.float64), compressed)))
     assert kinds == expected[form]
 
 

@@ -2,7 +2,8 @@
 
 ``CodeKernel`` multiplies the codes themselves with few probes (bound by reading them once). For more probes int8 goes to
 ``TileKernel``, which multiplies whole numbers faster than floating point can; float16 is unpacked, a few rows at a time by
-``UnpackingKernel``, a block for many probes by ``UnpackedProductKernel``.
+``UnpackingKernel``, for many probes into panels by ``HalfPanelKernel`` or, where those are not the fastest, a block for a matrix
+product by ``UnpackedProductKernel``.
 
 A score is off by ``|s − ŝ| ≤ e_c + β``, where ``e_c`` is the compressed row's own error and, with ``ẑ`` the probe as the kernel
 holds it,
@@ -30,12 +31,13 @@ from holue.evidence.compressed_loops import (
     measure_probes,
     reads_halves,
     sweep_codes,
+    sweep_half_panels,
     sweep_unpacked,
     unpack,
 )
 from holue.evidence.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
 from holue.evidence.loops import CHUNK
-from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES
+from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES, are_fastest, in_tiles, panel_room
 from holue.evidence.row_products import RUNNING
 from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, CompressedPart
 from holue.gallery.embeddings import Float64Array
@@ -95,6 +97,8 @@ def compressed_kernel_for(probes: Float64Array, gallery: CompressedGallery) -> C
     margins = _margins(probes, single, ones, gallery, roundings=gallery.dim + 3)
     if n <= FEW_PROBES and reads_halves():
         return UnpackingKernel(single, *margins)
+    if reads_halves() and are_fastest():
+        return HalfPanelKernel(single, in_tiles(single), *margins)
     return UnpackedProductKernel(single, *margins)
 
 
@@ -181,6 +185,26 @@ class UnpackingKernel:
         """Take in some rows."""
         scores, rows = room
         sweep_unpacked(part.codes, part.errors, first, last, self.probes, rows, start, scores, *sums.arrays)
+
+
+@dataclass(frozen=True)
+class HalfPanelKernel:
+    """Rows of float16 laid out in float32 panels, as those of many probes with float32 rows are (see ``kernel.py``)."""
+
+    probes: Float32Array
+    tiles: Float32Array
+    beta: Float64Array
+    lengths: Float64Array
+    uses_blas: bool = False
+
+    def room(self) -> Room:
+        """For the panels of one chunk and the scores of some probes."""
+        return panel_room(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+        """Take in some rows."""
+        panels, scores = room
+        sweep_half_panels(part.codes, part.errors, first, last, self.tiles, panels, start, scores, *sums.arrays)
 
 
 @dataclass(frozen=True)

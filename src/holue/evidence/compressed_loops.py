@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 from holue.evidence.bounded_loops import absorb_scores
 from holue.evidence.lanes import INT64, LANES, row_starts, save
 from holue.evidence.loops import _ANY_ORDER, _WHOLE, CHUNK, multiply, sweep
+from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES, fill_panels, multiply_panels
 from holue.evidence.row_products import halves, multiply_rows
 from holue.sphere.compiled import njit
 
@@ -116,6 +117,47 @@ def sweep_unpacked(
             unpack(codes, begin + at, size, rows)
             multiply(probes, rows, 0, size, scores, at)
         absorb_scores(scores, width, errors, begin, first_subject + begin, keys, subjects, sharpness, slope, peak, sums)
+
+
+@njit(cache=True, nogil=True)
+def sweep_half_panels(
+    codes,
+    errors,
+    first,
+    last,
+    tiles,
+    panels,
+    first_subject,
+    scores,
+    keys,
+    subjects,
+    sharpness,
+    slope,
+    peak,
+    sums,
+):
+    """Lay some float16 rows of ``first .. last`` out in float32 panels, and multiply them with some probes at a time."""
+    n, at_once = keys.shape[0], PROBES_AT_ONCE // TILE_PROBES
+    for begin in range(first, last, CHUNK):
+        width = min(CHUNK, last - begin)
+        fill_panels(codes, begin, width, panels)
+        for tile in range(0, tiles.shape[0], at_once):
+            multiply_panels(panels, width, tiles, tile, min(tile + at_once, tiles.shape[0]), scores, codes, 0)
+            at = tile * TILE_PROBES
+            own = slice(at, min(at + PROBES_AT_ONCE, n))
+            absorb_scores(
+                scores[: own.stop - at],
+                width,
+                errors,
+                begin,
+                first_subject + begin,
+                keys[own],
+                subjects[own],
+                sharpness,
+                slope,
+                peak[own],
+                sums[own],
+            )
 
 
 @njit(cache=True, nogil=True)

@@ -1,4 +1,4 @@
-"""Panels: the products of many probes with float32 rows, sixteen subjects by six probes at a time, and their sums.
+"""Panels: the products of many probes with rows of float32 or float16, sixteen subjects by six probes at a time, and their sums.
 
 A chunk of rows is laid out anew in *panels* of sixteen subjects, coordinate after coordinate, so that a lane belongs to a subject
 and a coordinate of a probe is the same for all lanes: no sum has to be taken across lanes. A matrix library does the same; here
@@ -37,6 +37,7 @@ from holue.evidence.lanes import (
     transposed,
 )
 from holue.evidence.loops import _LINE, _WHOLE, CHUNK, absorb_cosines
+from holue.evidence.row_products import floats, halves
 from holue.sphere.compiled import njit
 
 Number = TypeVar("Number", np.float32, np.int32)
@@ -80,8 +81,9 @@ def in_tiles(probes: npt.NDArray[Number]) -> npt.NDArray[Number]:
 def _fill(typing_context, block, row, last, length, panels, panel, place):
     """Lay eight rows from ``row`` on into the lanes ``place ..`` of a panel; past the ``last`` row that one stands in.
 
-    The first ``length`` coordinates, a multiple of eight.
+    The first ``length`` coordinates, a multiple of eight, of float32 or of float16 (its bits).
     """
+    read = halves if block.dtype == types.uint16 else floats
 
     def generate(context, builder, signature, arguments):
         block, row, last, length, panels, panel, place = arguments
@@ -90,7 +92,7 @@ def _fill(typing_context, block, row, last, length, panels, panel, place):
         size = builder.mul(width, INT64(TILE_SUBJECTS))
         target = builder.gep(view.data, [builder.add(builder.mul(panel, size), place)])
         with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
-            rows = [load(builder, start, t, FLOATS) for start in starts]
+            rows = [read(builder, start, t) for start in starts]
             for number, vector in enumerate(transposed(builder, rows)):
                 at = builder.mul(builder.add(t, INT64(number)), INT64(TILE_SUBJECTS))
                 save(builder, vector, target, at)

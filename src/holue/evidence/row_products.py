@@ -39,6 +39,11 @@ _BYTES, _SHORTS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16)
 _HALVES, _MANY_INTS = ir.VectorType(ir.HalfType(), LANES), ir.VectorType(INT32, 16)
 
 
+def floats(builder, start, at):
+    """Eight float32."""
+    return load(builder, start, at, FLOATS)
+
+
 def halves(builder, start, at):
     """Eight float16, read as their bits, in float32."""
     bits = load(builder, start, at, ir.VectorType(ir.IntType(16), LANES))
@@ -47,12 +52,12 @@ def halves(builder, start, at):
 
 def _float_step(builder, start, probe, at, total):
     """Eight floats: one multiplication that adds."""
-    return multiply_add(builder, load(builder, probe, at, FLOATS), load(builder, start, at, FLOATS), total)
+    return multiply_add(builder, floats(builder, probe, at), floats(builder, start, at), total)
 
 
 def _half_step(builder, start, probe, at, total):
     """Eight halves: one conversion, one multiplication that adds."""
-    return multiply_add(builder, load(builder, probe, at, FLOATS), halves(builder, start, at), total)
+    return multiply_add(builder, floats(builder, probe, at), halves(builder, start, at), total)
 
 
 def _byte_step(builder, start, probe, at, total):
