@@ -196,10 +196,12 @@ def _round_to_keys(row, errors, keys):
 
 
 @njit(cache=True, nogil=True)
-def absorb_scores(scores, width, errors, begin, first_subject, keys, subjects, sharpness, slope, peak, sums):
-    """Add the first ``width`` columns of ``scores``, the rows ``begin ..`` of a part, to the highest keys and the seven sums."""
+def absorb_scores(scores, width, errors, begin, first_subject, room, keys, subjects, sharpness, slope, peak, sums):
+    """Add the first ``width`` columns of ``scores``, the rows ``begin ..`` of a part, to the highest keys and the seven sums.
+
+    ``room`` (CHUNK,) is for the keys of a chunk: made anew for each, it would cost a tenth of a scan of one probe.
+    """
     last = keys.shape[1] - 1
-    room = np.full(CHUNK, -np.inf, dtype=np.float32)
     for i in range(scores.shape[0]):
         for start in range(0, width, CHUNK):
             size = min(CHUNK, width - start)

@@ -173,6 +173,7 @@ def sweep_tiles(
     n, tiles = keys.shape[0], probes.shape[0]
     worth = np.zeros(CHUNK, dtype=np.float32)
     at_once = PROBES_AT_ONCE // TILE_PROBES
+    room = np.empty(CHUNK, dtype=np.float32)
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
         worth[:width] = scales[begin : begin + width]
@@ -194,6 +195,7 @@ def sweep_tiles(
                 errors,
                 begin,
                 first_subject + begin,
+                room,
                 keys[own],
                 subjects[own],
                 sharpness,

@@ -217,9 +217,13 @@ class UnpackedProductKernel:
     uses_blas: bool = True
 
     def room(self) -> Room:
-        """For the scores of a block, and for its rows."""
+        """For the scores of a block, for its rows, and for the keys of a chunk."""
         scores = np.empty(min(len(self.probes), PROBE_BLOCK) * PRODUCT_BLOCK, dtype=np.float32)
-        return scores, np.empty((PRODUCT_BLOCK, self.probes.shape[1]), dtype=np.float32)
+        rows, keys = (
+            np.empty((PRODUCT_BLOCK, self.probes.shape[1]), dtype=np.float32),
+            np.empty(CHUNK, dtype=np.float32),
+        )
+        return scores, rows, keys
 
     def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
         """Take in some rows."""
@@ -235,4 +239,4 @@ class UnpackedProductKernel:
                 scores = room[0][: len(probes) * width].reshape(len(probes), width)
                 np.matmul(probes, rows.T, out=scores)
                 own = sums.rows(slice(at, at + PROBE_BLOCK))
-                absorb_scores(scores, width, part.errors, begin, start + begin, *own.arrays)
+                absorb_scores(scores, width, part.errors, begin, start + begin, room[2], *own.arrays)

@@ -81,6 +81,7 @@ def sweep_codes(
     sums,
 ):
     """Multiply the codes of the rows ``first .. last`` themselves, chunk by chunk; ``steps`` is what a probe's code is worth."""
+    room = np.empty(CHUNK, dtype=np.float32)
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
         for j in range(0, width, LANES):
@@ -89,7 +90,9 @@ def sweep_codes(
         for i in range(probes.shape[0]):
             for j in range(width):
                 scores[i, j] *= scales[begin + j] * steps[i]
-        absorb_scores(scores, width, errors, begin, first_subject + begin, keys, subjects, sharpness, slope, peak, sums)
+        absorb_scores(
+            scores, width, errors, begin, first_subject + begin, room, keys, subjects, sharpness, slope, peak, sums
+        )
 
 
 @njit(cache=True, nogil=True)
@@ -110,13 +113,16 @@ def sweep_unpacked(
     sums,
 ):
     """Unpack some float16 rows of ``first .. last`` at a time to float32 ``rows`` (UNPACKED, width), and multiply them there."""
+    room = np.empty(CHUNK, dtype=np.float32)
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
         for at in range(0, width, UNPACKED):
             size = min(UNPACKED, width - at)
             unpack(codes, begin + at, size, rows)
             multiply(probes, rows, 0, size, scores, at)
-        absorb_scores(scores, width, errors, begin, first_subject + begin, keys, subjects, sharpness, slope, peak, sums)
+        absorb_scores(
+            scores, width, errors, begin, first_subject + begin, room, keys, subjects, sharpness, slope, peak, sums
+        )
 
 
 @njit(cache=True, nogil=True)
@@ -138,6 +144,7 @@ def sweep_half_panels(
 ):
     """Lay some float16 rows of ``first .. last`` out in float32 panels, and multiply them with some probes at a time."""
     n, at_once = keys.shape[0], PROBES_AT_ONCE // TILE_PROBES
+    room = np.empty(CHUNK, dtype=np.float32)
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
         fill_panels(codes, begin, width, panels)
@@ -151,6 +158,7 @@ def sweep_half_panels(
                 errors,
                 begin,
                 first_subject + begin,
+                room,
                 keys[own],
                 subjects[own],
                 sharpness,
