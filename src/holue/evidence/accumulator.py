@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.evidence import NO_SUBJECT, Evidence
+from holue.evidence.loops import close_sums
 from holue.gallery.embeddings import Float64Array
 
 
@@ -53,14 +54,6 @@ class Accumulator:
 
     def evidence(self) -> Evidence:
         """What was seen, as evidence."""
-        seen = self.mass > 0
-        mass = np.where(seen, self.mass, 1.0)
-        peak = np.where(seen, self.peak[:, None], 0.0)
-        return Evidence(
-            self.top_scores,
-            self.top_index,
-            np.where(seen, self.sharpness * peak + np.log(mass), -np.inf),
-            np.where(seen, peak + self.moment / mass, 0.0),
-            self.n_subjects,
-            self.sharpness,
-        )
+        log_mass, mean_score = np.empty_like(self.mass), np.empty_like(self.mass)
+        close_sums(self.sharpness, self.peak, self.mass, self.moment, log_mass, mean_score)
+        return Evidence(self.top_scores, self.top_index, log_mass, mean_score, self.n_subjects, self.sharpness)

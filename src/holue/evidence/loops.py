@@ -270,16 +270,20 @@ def multiply(probes, block, begin, width, scores, at):
     up to the next multiple.
     """
     n, dim = probes.shape
-    last = block.shape[0] - 1
-    threes, whole = n - n % TILE_PROBES if n > ROW_BY_ROW else 0, dim - dim % LANES
-    for j in range(0, width, LANES):
-        if threes > 0:
+    last, whole = block.shape[0] - 1, dim - dim % LANES
+    if n <= ROW_BY_ROW:
+        for j in range(0, width, LANES):
+            for i in range(n):
+                multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
+    else:
+        threes = n - n % TILE_PROBES
+        for j in range(0, width, LANES):
             for four in range(j, min(j + LANES, width), TILE_SUBJECTS):
                 _fetch(block, begin + four + TILE_SUBJECTS, last)
                 for i in range(0, threes, TILE_PROBES):
                     _tile(block, begin + four, last, probes, i, whole, scores, at + four)
-        for i in range(threes, n):
-            multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
+            for i in range(threes, n):
+                multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
     for t in range(whole, dim):
         for i in range(n):
             for j in range(width):
@@ -298,6 +302,17 @@ def sweep(probes, block, first_subject, scores, top_scores, top_index, sharpness
         absorb_cosines(
             scores, width, first_subject + begin, top_scores, top_index, sharpness, slope, peak, mass, moment
         )
+
+
+@njit(cache=True, nogil=True)
+def close_sums(sharpness, peak, mass, moment, log_mass, mean_score):
+    """Write ``ln Σ e^{a g}`` and ``Σ g e^{a g} / Σ e^{a g}`` from sums relative to the maximum; −inf and 0 of no subject."""
+    for i in range(mass.shape[0]):
+        for t in range(mass.shape[1]):
+            log_mass[i, t], mean_score[i, t] = -np.inf, 0.0
+            if mass[i, t] > 0:
+                log_mass[i, t] = sharpness[t] * peak[i] + np.log(mass[i, t])
+                mean_score[i, t] = peak[i] + moment[i, t] / mass[i, t]
 
 
 @njit(cache=True, nogil=True)

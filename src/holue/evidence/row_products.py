@@ -33,7 +33,6 @@ from holue.evidence.lanes import (
 RUNNING = 4
 """Running sums of a product, each of eight lanes."""
 
-_AHEAD = 1024  # bytes between what is read and what the memory is asked for; measured
 _LINE = 64  # bytes
 _BYTES, _SHORTS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), 16)
 _HALVES, _MANY_INTS = ir.VectorType(ir.HalfType(), LANES), ir.VectorType(INT32, 16)
@@ -69,8 +68,13 @@ def _byte_step(builder, start, probe, at, total):
     return builder.add(total, pairs)
 
 
-# By the type of a row's numbers: the step, how many numbers it takes, and of how many bytes each is.
-_STEPS = {types.float32: (_float_step, 8, 4), types.uint16: (_half_step, 8, 2), types.int8: (_byte_step, 16, 1)}
+# By the type of a row's numbers: the step, how many numbers it takes, of how many bytes each is, and how many bytes ahead of what
+# is read the memory is asked for, as measured.
+_STEPS = {
+    types.float32: (_float_step, 8, 4, 512),
+    types.uint16: (_half_step, 8, 2, 1024),
+    types.int8: (_byte_step, 16, 1, 1024),
+}
 
 
 @intrinsic
@@ -80,7 +84,7 @@ def multiply_rows(typing_context, rows, row, last, probes, i, length, scores, j)
     They run over the first ``length`` numbers, whole steps; past the ``last`` row that one stands in. float32 and float16 (its
     bits) × float32 are summed in float32; int8 × int16 exactly in 32 bits, and then rounded to float32.
     """
-    step, width, size = _STEPS[rows.dtype]
+    step, width, size, ahead = _STEPS[rows.dtype]
 
     def generate(context, builder, signature, arguments):
         rows, row, last, probes, i, length, scores, j = arguments
@@ -98,7 +102,7 @@ def multiply_rows(typing_context, rows, row, last, probes, i, length, scores, j)
                 builder.store(zero, own)
             with cgutils.for_range_slice(builder, INT64(0), whole, INT64(at_once)) as (t, _):
                 for line in range(0, at_once * size, _LINE):
-                    ask_for(builder, builder.gep(start, [t]), _AHEAD + line)
+                    ask_for(builder, builder.gep(start, [t]), ahead + line)
                 for number, own in enumerate(sums):
                     at = builder.add(t, INT64(number * width))
                     builder.store(step(builder, start, probe, at, builder.load(own)), own)

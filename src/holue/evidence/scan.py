@@ -6,6 +6,7 @@ inside it, and the threads' evidences merge.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -86,7 +87,7 @@ def _sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     if given.size and given.dtype.kind not in "iuf":
         raise InvalidParameterError(f"sharpness must be numbers, got dtype {given.dtype}")
     a = np.atleast_1d(given.astype(np.float64))
-    if a.ndim != 1 or not (np.isfinite(a) & (a >= 0)).all():
+    if a.ndim != 1 or not all(0 <= each < math.inf for each in a.tolist()):
         raise InvalidParameterError(f"sharpness must be one or several finite numbers of at least 0, got {value!r}")
     return a
 
