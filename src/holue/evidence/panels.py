@@ -46,8 +46,8 @@ TILE_SUBJECTS, TILE_PROBES = 16, 6
 """Twelve vectors of sums, two of subjects and a probe fill fifteen of sixteen registers."""
 PROBES_AT_ONCE = 48
 """Probes whose scores of a chunk are weighed while they are in the cache."""
-STRETCH = 128
-"""Coordinates summed at once: 8 KiB of a panel and 24 KiB of these probes."""
+STRETCH = 256
+"""Coordinates summed at once: 16 KiB of a panel, which stay in the first cache while probes pass; measured."""
 
 
 @cache
