@@ -43,11 +43,11 @@ format: $(READY)  ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY)  ## Measure speed and memory into runs/ (a quarter of an hour on two idle processors)
+bench: $(READY)  ## Measure speed and memory into runs/ (twenty minutes on two idle processors)
 	mkdir -p runs
 	$(BIN)/holue bench --sections exact,chores,compressed --out runs/speed.json --page runs/speed.md --chart runs
 
-bench-all: $(READY)  ## The same with approximate evidence up to ten million subjects, and a whole evaluation (half an hour)
+bench-all: $(READY)  ## The same with approximate evidence up to ten million subjects, and a whole evaluation (over half an hour)
 	mkdir -p runs
 	$(BIN)/holue bench --sections all --out runs/speed.json --page runs/speed.md --chart runs
 

@@ -21,6 +21,8 @@ from holue.evaluation.intervals import bootstrap_metric, bootstrap_prr
 from holue.gallery.pooling import pool
 from holue.recognition.recognizer import OpenSetRecognizer
 
+CALLS = 3
+"""How often a chore is done, whatever the rounds."""
 RESAMPLES = 1000
 PROBES_PER_PERSON = 4
 SAMPLES_PER_SUBJECT = 10
@@ -28,7 +30,7 @@ ROWS_AT_ONCE = 50_000
 
 
 def chore_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterator[Step]:
-    """Everything of this file, one after the other; chores are done once, whatever the ``rounds``."""
+    """Everything of this file, one after the other."""
     result.update({"latency": None, "chores": [], "start": None})
     dim = sizes.dims[0]
 
@@ -114,14 +116,13 @@ def resampling(n_probes: int, seed: int = 0) -> list[Row]:
 
 
 def _timed(call: Callable[[], object]) -> Row:
-    """Seconds and processor seconds of one call, and the memory it took."""
-    taken: dict[str, float] = {}
-
-    def watched() -> None:
+    """Seconds and processor seconds of a call, the medians of some, and the memory that another one took, which is watched."""
+    seconds, processor_seconds = [], []
+    for _ in range(CALLS):
         start, processor = time.perf_counter(), time.process_time()
         call()
-        taken["seconds"] = time.perf_counter() - start
-        taken["processor_seconds"] = time.process_time() - processor
-
-    peak = peak_bytes(watched, every=0.01)
-    return taken | {"peak_mb": None if peak is None else peak / 1e6}
+        seconds.append(time.perf_counter() - start)
+        processor_seconds.append(time.process_time() - processor)
+    peak = peak_bytes(call, every=0.01)
+    row = {"seconds": float(np.median(seconds)), "processor_seconds": float(np.median(processor_seconds))}
+    return row | {"peak_mb": None if peak is None else peak / 1e6}

@@ -42,8 +42,8 @@ class Sizes:
 
 
 FULL = Sizes()
-"""Every size. On two idle processors the usual sections take ten minutes, 5 GB of memory and 5 GB of disk; compressed
-galleries six minutes; approximate evidence ten minutes and 6 GB of memory, nearly all of it for ten million subjects."""
+"""Every size. On two idle processors the usual sections take a quarter of an hour, 5 GB of memory and 5 GB of disk; compressed
+galleries seven minutes; approximate evidence eleven minutes and 6 GB of memory, nearly all of it for ten million subjects."""
 QUICK = Sizes(
     n_subjects=20_000,
     dims=(128,),

@@ -29,8 +29,8 @@ def bench(
         str,
         typer.Option(
             metavar="NAME,...",
-            help="What to measure, with commas between: exact (the comparison, minutes), chores (calibration, pooling, start; a "
-            "minute), compressed (float16 and int8; six minutes), approximate (1e5 to 1e7 subjects; about ten minutes "
+            help="What to measure, with commas between: exact (the comparison; twelve minutes), chores (calibration, pooling, "
+            "start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven minutes "
             "and 6 GB of memory, most of it for 1e7), evaluation (a whole one at IJB-C's size; minutes), or all.",
         ),
     ] = "exact,chores",
@@ -61,7 +61,7 @@ def bench(
 
     All systems take turns in one process with threads pinned, so that a busy machine slows all alike: read the ratios, not the
     milliseconds. Systems that are not installed are left out and named (`pip install 'holue[bench]'`). Examples:
-    `holue bench --sections all --out speed.json` (about half an hour),
+    `holue bench --sections all --out speed.json` (over half an hour),
     `holue bench --sections approximate --add --out speed.json`,
     `holue bench --from speed.json --page docs/speed.md --remarks docs/speed-remarks.txt --chart docs/figures`
     """

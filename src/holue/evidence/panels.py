@@ -72,9 +72,20 @@ def in_tiles(probes: npt.NDArray[Number]) -> npt.NDArray[Number]:
     (2, 2, 6)
     """
     n, dim = probes.shape
-    full = np.zeros((-(-n // TILE_PROBES) * TILE_PROBES, dim), dtype=probes.dtype)
-    full[:n] = probes
-    return np.ascontiguousarray(full.reshape(-1, TILE_PROBES, dim).transpose(0, 2, 1))
+    tiles = np.zeros((-(-n // TILE_PROBES), dim, TILE_PROBES), dtype=probes.dtype)
+    _turn(probes, tiles)
+    return tiles
+
+
+@njit(cache=True, nogil=True)
+def _turn(probes, tiles):
+    """Write probe after probe across the tiles; numpy's own transposed copy takes several times as long."""
+    for tile in range(tiles.shape[0]):
+        first = tile * TILE_PROBES
+        count = min(TILE_PROBES, probes.shape[0] - first)
+        for t in range(probes.shape[1]):
+            for number in range(count):
+                tiles[tile, t, number] = probes[first + number, t]
 
 
 @intrinsic
