@@ -224,6 +224,27 @@ def absorb_scores(scores, width, errors, begin, first_subject, room, keys, subje
 
 
 @njit(cache=True, nogil=True)
+def absorb_probes(scores, at, width, errors, begin, first_subject, room, keys, subjects, sharpness, slope, peak, sums):
+    """``absorb_scores`` for some of the probes, from ``at`` on: as many as there are, and as ``scores`` has rows for."""
+    last = min(at + scores.shape[0], keys.shape[0])
+    own = slice(at, last)
+    absorb_scores(
+        scores[: last - at],
+        width,
+        errors,
+        begin,
+        first_subject,
+        room,
+        keys[own],
+        subjects[own],
+        sharpness,
+        slope,
+        peak[own],
+        sums[own],
+    )
+
+
+@njit(cache=True, nogil=True)
 def combine(keys, subjects, sharpness, peak, sums, other_keys, other_subjects, other_peak, other_sums):
     """Add the keys and sums of another part of the gallery; both are changed."""
     for i in range(keys.shape[0]):

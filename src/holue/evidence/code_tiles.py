@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.bounded_loops import absorb_scores
+from holue.evidence.bounded_loops import absorb_probes
 from holue.evidence.lanes import (
     FLOATS,
     INT32,
@@ -170,7 +170,7 @@ def sweep_tiles(
     sums,
 ):
     """Multiply the codes of the rows ``first .. last`` with all probes, chunk by chunk and some probes at a time."""
-    n, tiles = keys.shape[0], probes.shape[0]
+    tiles = probes.shape[0]
     worth = np.zeros(CHUNK, dtype=np.float32)
     at_once = PROBES_AT_ONCE // TILE_PROBES
     room = np.empty(CHUNK, dtype=np.float32)
@@ -187,19 +187,5 @@ def sweep_tiles(
                     size = min(TILE_SUBJECTS, width - j)
                     fill_panels(codes, begin + j, size, panels)
                     multiply_panels(panels, size, probes, 0, tiles, worth, steps, scores, j)
-            at = tile * TILE_PROBES
-            own = slice(at, min(at + PROBES_AT_ONCE, n))
-            absorb_scores(
-                scores[: own.stop - at],
-                width,
-                errors,
-                begin,
-                first_subject + begin,
-                room,
-                keys[own],
-                subjects[own],
-                sharpness,
-                slope,
-                peak[own],
-                sums[own],
-            )
+            at, subject = tile * TILE_PROBES, first_subject + begin
+            absorb_probes(scores, at, width, errors, begin, subject, room, keys, subjects, sharpness, slope, peak, sums)

@@ -18,7 +18,7 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.bounded_loops import absorb_scores
+from holue.evidence.bounded_loops import absorb_probes, absorb_scores
 from holue.evidence.lanes import INT64, LANES, row_starts, save
 from holue.evidence.loops import _ANY_ORDER, _WHOLE, CHUNK, multiply, sweep
 from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES, fill_panels, multiply_panels
@@ -143,29 +143,15 @@ def sweep_half_panels(
     sums,
 ):
     """Lay some float16 rows of ``first .. last`` out in float32 panels, and multiply them with some probes at a time."""
-    n, at_once = keys.shape[0], PROBES_AT_ONCE // TILE_PROBES
+    at_once = PROBES_AT_ONCE // TILE_PROBES
     room = np.empty(CHUNK, dtype=np.float32)
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
         fill_panels(codes, begin, width, panels)
         for tile in range(0, tiles.shape[0], at_once):
             multiply_panels(panels, width, tiles, tile, min(tile + at_once, tiles.shape[0]), scores, codes, 0)
-            at = tile * TILE_PROBES
-            own = slice(at, min(at + PROBES_AT_ONCE, n))
-            absorb_scores(
-                scores[: own.stop - at],
-                width,
-                errors,
-                begin,
-                first_subject + begin,
-                room,
-                keys[own],
-                subjects[own],
-                sharpness,
-                slope,
-                peak[own],
-                sums[own],
-            )
+            at, subject = tile * TILE_PROBES, first_subject + begin
+            absorb_probes(scores, at, width, errors, begin, subject, room, keys, subjects, sharpness, slope, peak, sums)
 
 
 @njit(cache=True, nogil=True)
