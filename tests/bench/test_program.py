@@ -104,8 +104,9 @@ def test_a_short_call_is_made_once_more_before_it_counts() -> None:
 
 
 def test_a_call_has_three_rounds_though_they_take_all_its_seconds() -> None:
-    calls = {"slow": lambda: time.sleep(0.004), "fast": lambda: None}
-    timings = time_in_turn(calls, rounds=5, seconds_each=0.005, pause=0.0, first={"slow": 0.001, "fast": 0.001})
+    # Far apart: a busy machine may keep even an empty call waiting for some milliseconds.
+    calls = {"slow": lambda: time.sleep(0.1), "fast": lambda: None}
+    timings = time_in_turn(calls, rounds=5, seconds_each=0.25, pause=0.0, first={"slow": 0.5, "fast": 0.5})
     assert [len(t.seconds) for t in timings.values()] == [3, 5]
 
 
