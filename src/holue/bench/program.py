@@ -29,7 +29,7 @@ SECTIONS: dict[str, Callable[[Result, Sizes, int, int], Iterator[Step]]] = {
 }
 """What can be measured on its own, in the order in which it is done."""
 USUAL = ("exact", "chores")
-"""What is measured unless something else is asked for: ten minutes."""
+"""What is measured unless something else is asked for: a quarter of an hour."""
 
 
 def run(

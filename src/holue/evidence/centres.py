@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from holue.evidence.accumulator import Accumulator
 from holue.evidence.kernel import _sums
+from holue.evidence.list_loops import Float32Array as Float32Array
 from holue.evidence.list_loops import visit, visitors_of
 from holue.evidence.team import team
 from holue.gallery.embeddings import FloatArray
 
-Float32Array = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 Step = Callable[[], None]
 """Called whenever another part is done."""

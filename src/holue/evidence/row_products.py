@@ -2,7 +2,8 @@
 
 For one probe a scan is bound by reading the gallery. The lanes of eight rows are added across together, which costs less than the
 time the memory needs; what comes next is asked for ahead. Every score is summed in the same order, so equal rows score equally,
-and a rounding error can be bounded: ``RUNNING`` sums of eight lanes, added in pairs, and three halvings of the lanes.
+and a rounding error can be bounded: ``RUNNING`` sums of eight lanes, added in pairs, and three halvings of the lanes. As with
+``lanes.py``, touch the files with loops after a change here.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
