@@ -13,14 +13,14 @@ import numpy as np
 
 from holue import UNKNOWN
 from holue.datasets.directory import data_directory
-from holue.embedding.chunk_cache import default_cache_directory
-from holue.embedding.class_centres import ClassCentres
-from holue.embedding.embedder import OnnxEmbedder
-from holue.embedding.embedding_file import EmbeddingFile
-from holue.embedding.model_input import RawArray
-from holue.embedding.norm_concentration import NormConcentration
-from holue.embedding.specification import preset
-from holue.evaluation.drawing import GREEN, VERMILLION, look
+from holue.embedding.heads.norm_concentration import NormConcentration
+from holue.embedding.inputs.model_input import RawArray
+from holue.embedding.models.chunk_cache import default_cache_directory
+from holue.embedding.models.embedder import OnnxEmbedder
+from holue.embedding.models.embedding_file import EmbeddingFile
+from holue.embedding.models.specification import preset
+from holue.embedding.training.class_centres import ClassCentres
+from holue.evaluation.report.drawing import GREEN, VERMILLION, look
 from holue.recognition.identifications import Identifications
 
 OUT = Path("runs")

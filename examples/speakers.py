@@ -15,8 +15,8 @@ from common import OUT, Part, Task, cached_embedder, glyph_task, missing, norm_c
 from holue import OpenSetRecognizer
 from holue.datasets.degradation import LABEL_SEPARATOR, draw_speech_degradation, sample_generator
 from holue.datasets.directory import data_directory
-from holue.embedding.embedding_file import EmbeddingFile
-from holue.evaluation.drawing import GREEN, GREY, VERMILLION, look, new_figure
+from holue.embedding.models.embedding_file import EmbeddingFile
+from holue.evaluation.report.drawing import GREEN, GREY, VERMILLION, look, new_figure
 
 VOICES, MODEL = "speechocean/utterances.zip", "campplus"
 SPEAKERS, ENROLLED, SEARCHED = 160, 3, 3

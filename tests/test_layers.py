@@ -20,6 +20,7 @@ FLOORS = [
     {"evidence"},
     {"gallery"},
     {"sphere"},
+    {"artifact", "progress"},
     {"errors"},
 ]
 FLOOR_OF = {name: height for height, floor in enumerate(reversed(FLOORS)) for name in floor}

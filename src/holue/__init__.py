@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holue.gallery.gallery import Gallery
     from holue.gallery.subjects import UNKNOWN
     from holue.recognition.identifications import Identifications
-    from holue.recognition.operating import OperatingPoint
+    from holue.recognition.model.operating_point import OperatingPoint
     from holue.recognition.recognizer import OpenSetRecognizer
 
 __version__ = _version("holue")
@@ -26,7 +26,7 @@ _HOMES = {
     "HolueError": "holue.errors",
     "Identifications": "holue.recognition.identifications",
     "OpenSetRecognizer": "holue.recognition.recognizer",
-    "OperatingPoint": "holue.recognition.operating",
+    "OperatingPoint": "holue.recognition.model.operating_point",
 }
 
 __all__ = [

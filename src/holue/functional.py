@@ -6,14 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError, InvalidParameterError
-from holue.evaluation.calibration_error import (
+from holue.evaluation.metrics.calibration_error import (
     brier_score,
     expected_calibration_error,
     log_loss,
     reliability_diagram,
 )
-from holue.evaluation.discard import error_versus_discard
-from holue.evaluation.metrics import (
+from holue.evaluation.metrics.discard import error_versus_discard
+from holue.evaluation.metrics.ranks import cmc, fnir_at_rank
+from holue.evaluation.metrics.rates import (
     accuracy,
     detection_identification_rate,
     error_rate,
@@ -23,22 +24,21 @@ from holue.evaluation.metrics import (
     precision,
     recall,
 )
-from holue.evaluation.ranks import cmc, fnir_at_rank
-from holue.evaluation.rejection import oracle_curve, prediction_rejection_ratio, random_curve, rejection_curve
-from holue.evaluation.risk_coverage import aurc, excess_aurc
-from holue.evaluation.tradeoff import det_points
+from holue.evaluation.metrics.rejection import oracle_curve, prediction_rejection_ratio, random_curve, rejection_curve
+from holue.evaluation.metrics.risk_coverage import aurc, excess_aurc
+from holue.evaluation.metrics.tradeoff import det_points
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Float64Array, FloatArray, as_concentrations, as_directions
 from holue.gallery.pooling import pool
 from holue.recognition.checks import check_positive, check_share
-from holue.recognition.model import Prior, VonMisesFisher, close, log_peak
-from holue.recognition.operating import (
+from holue.recognition.model.class_model import Prior, VonMisesFisher, close, log_peak
+from holue.recognition.model.operating_point import (
     concentration_from_threshold,
     threshold_from_concentration,
     unknown_prior_from_threshold,
 )
-from holue.recognition.posterior import log_posterior
+from holue.recognition.model.posterior import log_posterior
 from holue.recognition.quality.sample import pfe_quality, scaleface_quality
 from holue.sphere.bessel import mean_resultant_length
 from holue.sphere.vmf import log_normalizer

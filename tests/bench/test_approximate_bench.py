@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holue.bench import disk
-from holue.bench.approximate import Case, accuracy, approximate_steps, speed
-from holue.bench.chart import growth_chart
-from holue.bench.clusters import Families, Mixture, enrol, mated_probes
-from holue.bench.sizes import QUICK, Sizes
-from holue.bench.world import random_directions
+from holue.bench import measuring
+from holue.bench.page.chart import growth_chart
+from holue.bench.sections.approximate import Case, accuracy, approximate_steps, speed
+from holue.bench.worlds.clusters import Families, Mixture, enrol, mated_probes
+from holue.bench.worlds.sizes import QUICK, Sizes
+from holue.bench.worlds.world import random_directions
 
 
 def test_families_look_alike_and_mates_more_so() -> None:
@@ -109,7 +109,7 @@ def test_the_gallery_on_disk_is_deleted_after_it_was_measured(
 def test_a_gallery_that_has_no_room_on_disk_is_left_out_and_told(
     on_disk: Sizes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    monkeypatch.setattr(measuring.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
     result: dict[str, Any] = {}
     assert list(approximate_steps(result, on_disk, 1, 0)) == []
     assert "has 0.0 GB free" in result["approximate"]["skipped"]

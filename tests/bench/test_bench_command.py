@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from holue.bench.program import run
-from holue.bench.sizes import Sizes
+from holue.bench.sections.program import run
+from holue.bench.worlds.sizes import Sizes
 from holue.cli.app import app
 from holue.errors import InvalidFileError
 

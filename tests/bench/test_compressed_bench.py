@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from holue.bench import compressed
-from holue.bench.compressed import MOST_SCORES, as_text, compressed_steps
-from holue.bench.compressed_page import compressed_part
-from holue.bench.sizes import QUICK
+from holue.bench.page.compressed_page import compressed_part
+from holue.bench.sections import compressed
+from holue.bench.sections.compressed import MOST_SCORES, as_text, compressed_steps
+from holue.bench.worlds.sizes import QUICK
 
 
 def test_every_form_is_measured_beside_float32_with_its_bytes_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,17 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from holue.bench import disk, exact, start, systems
-from holue.bench.chart import speed_chart
-from holue.bench.memory import own_bytes, peak_bytes
-from holue.bench.page import speed_page
-from holue.bench.program import run
-from holue.bench.rounds import Timing, time_in_turn
-from holue.bench.sizes import Sizes
+from holue.bench import measuring, systems
+from holue.bench.measuring import Timing, own_bytes, peak_bytes, time_in_turn
+from holue.bench.page.chart import speed_chart
+from holue.bench.page.page import speed_page
+from holue.bench.page.table import as_text
+from holue.bench.page.targets import verdicts
+from holue.bench.sections import exact
+from holue.bench.sections.program import run
 from holue.bench.systems import SYSTEMS, missing
-from holue.bench.table import as_text
-from holue.bench.targets import verdicts
-from holue.bench.world import mapped_directions, random_directions, random_probes
+from holue.bench.worlds.sizes import Sizes
+from holue.bench.worlds.world import mapped_directions, random_directions, random_probes
 from holue.evidence.evidence import Evidence
 
 TINY = Sizes(
@@ -225,8 +225,8 @@ def test_the_chart_is_two_files(tmp_path: Path) -> None:
 
 def test_a_start_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = iter([{"import holue": 9.0}, {"import holue": 0.2}, {"import holue": 0.1}, {"import holue": 0.3}])
-    monkeypatch.setattr(start, "_one", lambda environment: next(taken))
-    assert start.start_seconds(3) == {"compiling": {"import holue": 9.0}, "cached": {"import holue": 0.2}}
+    monkeypatch.setattr(measuring, "_one_start", lambda environment: next(taken))
+    assert measuring.start_seconds(3) == {"compiling": {"import holue": 9.0}, "cached": {"import holue": 0.2}}
 
 
 def test_a_missing_package_is_named_not_fatal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_a_missing_package_is_named_not_fatal(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    monkeypatch.setattr(measuring.shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
     result = run(sizes=TINY, rounds=1)
     assert "has 0.0 GB free" in result["mapped"]["skipped"]
     assert "memory-mapped gallery not measured" in as_text(result)

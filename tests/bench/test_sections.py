@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from holue.bench import program
-from holue.bench.chart import speed_chart
-from holue.bench.page import speed_page
-from holue.bench.program import SECTIONS, check_sections, run
-from holue.bench.sizes import FULL, QUICK, Sizes
-from holue.bench.table import as_text
+from holue.bench.page.chart import speed_chart
+from holue.bench.page.page import speed_page
+from holue.bench.page.table import as_text
+from holue.bench.sections import program
+from holue.bench.sections.program import SECTIONS, check_sections, run
+from holue.bench.worlds.sizes import FULL, QUICK, Sizes
 from holue.cli.app import app
 from holue.errors import InvalidFileError, InvalidParameterError
 
@@ -148,7 +148,7 @@ def test_the_command_measures_sections_one_after_the_other_into_one_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr("holue.bench.sizes.QUICK", TINY)
+    monkeypatch.setattr("holue.bench.worlds.sizes.QUICK", TINY)
     out = str(tmp_path / "speed.json")
     first = invoke("--sections", "compressed", "--out", out, "--json")
     assert first.exit_code == 0, first.output
@@ -180,7 +180,7 @@ def test_the_evaluation_comes_first_and_is_a_section(monkeypatch: pytest.MonkeyP
     assert next(iter(program.SECTIONS)) == "evaluation", "its peak memory is that of the process so far"
     took = {"benchmark": "evaluation", "gallery_subjects": 5, "probes": 9, "dim": 4, "methods": ["galue"]}
     took |= {"operating_points": [0.1], "resamples": 3, "seconds": 1.5, "peak_rss_bytes": 10**9}
-    monkeypatch.setattr("holue.bench.evaluation.bench_evaluation", lambda seed: took)
+    monkeypatch.setattr("holue.bench.sections.evaluation.bench_evaluation", lambda seed: took)
     result = run(sections=["evaluation"], sizes=TINY, rounds=1)
     assert result["evaluation"] == took
     assert "3 resamples) took 2 s and 1.00 GB." in speed_page(result)

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from holue.bench.approximate_page import approximate_part
-from holue.bench.billion import billion
-from holue.bench.compressed_page import compressed_part
-from holue.bench.markdown import percent
-from holue.bench.targets import verdicts
+from holue.bench.page.approximate_page import approximate_part
+from holue.bench.page.compressed_page import compressed_part
+from holue.bench.page.extrapolation import billion
+from holue.bench.page.markdown import percent
+from holue.bench.page.targets import verdicts
 
 Row = dict[str, Any]
 

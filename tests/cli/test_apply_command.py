@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from holue.cli.app import app
+from holue.datasets.formats.samples import read_samples
 from holue.datasets.glyphs.model import FOLDER
-from holue.datasets.samples import read_samples
-from holue.embedding.apply import apply_to_file
-from holue.embedding.embedding_file import EmbeddingFile, read_arrays
-from holue.embedding.onnx_head import OnnxHead
+from holue.embedding.heads.apply import apply_to_file
+from holue.embedding.heads.onnx_head import OnnxHead
+from holue.embedding.models.embedding_file import EmbeddingFile, read_arrays
 from holue.errors import InvalidEmbeddingsError, InvalidParameterError
 
 pytest.importorskip("onnxruntime")
@@ -67,9 +67,9 @@ def test_new_embeddings_take_the_place_of_the_old_ones_but_not_beside_their_conc
     file: Path, tmp_path: Path
 ) -> None:
     torch = pytest.importorskip("torch")
-    from holue.embedding.arcface import train_arcface_head
-    from holue.embedding.export import export_head
-    from holue.embedding.train import TrainingSettings
+    from holue.embedding.training.arcface import train_arcface_head
+    from holue.embedding.training.export import export_head
+    from holue.embedding.training.train import TrainingSettings
 
     torch.set_num_threads(1)
     samples = EmbeddingFile.load(file)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from holue.bench.evaluation import simulated_protocol
+from holue.bench.sections.evaluation import simulated_protocol
 from holue.cli.app import app
 from holue.cli.several import spell_out
-from holue.datasets.folder import save_folder
+from holue.datasets.formats.folder import save_folder
 from holue.errors import HolueError
 
 runner = CliRunner()

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holue.cli.app import app
-from holue.embedding.embedding_file import EmbeddingFile
+from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.errors import InvalidParameterError
 
 runner = CliRunner()

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holue.datasets.folder import load_folder, read_folder, save_folder, write_folder
-from holue.datasets.part import part_from_samples
+from holue.datasets.formats.folder import load_folder, read_folder, save_folder, write_folder
+from holue.datasets.formats.part import part_from_samples
 from holue.errors import InvalidFileError, InvalidParameterError
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.gallery.pooling import pool_scores
@@ -39,7 +39,7 @@ def slow_template(vectors: np.ndarray, media: np.ndarray) -> np.ndarray:
 def test_templates_are_pooled_per_medium_like_the_slow_reference(
     folder_arrays, write_protocol_folder, monkeypatch, rows_at_once
 ):
-    monkeypatch.setattr("holue.datasets.part.ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr("holue.datasets.formats.part.ROWS_AT_ONCE", rows_at_once)
     rng = np.random.default_rng(3)
     n = 40
     template = rng.integers(0, 9, size=n)
@@ -149,7 +149,7 @@ def test_an_existing_folder_is_never_written_over_and_nothing_is_left_behind(
     def full_disk(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr("holue.datasets.folder.write_samples", full_disk)
+    monkeypatch.setattr("holue.datasets.formats.folder.write_samples", full_disk)
     with pytest.raises(OSError, match="no space left"):
         write_folder(samples, tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["protocol"]

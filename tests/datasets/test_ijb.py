@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.datasets.ijb import load_ijb, read_embs, read_ijb, read_template_csv
+from holue.datasets.protocols.ijb import load_ijb, read_embs, read_ijb, read_template_csv
 from holue.errors import InvalidFileError, InvalidParameterError, InvalidSubjectsError
 from holue.evaluation.protocol import IdentificationProtocol
 

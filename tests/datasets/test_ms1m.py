@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holue.datasets.ms1m import build_ms1m, load_ms1m, read_ms1m
-from holue.datasets.samples import Samples
+from holue.datasets.formats.samples import Samples
+from holue.datasets.protocols.ms1m import build_ms1m, load_ms1m, read_ms1m
 from holue.errors import InvalidFileError, InvalidParameterError
 
 

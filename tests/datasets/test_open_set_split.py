@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holue.datasets.folder import load_folder
-from holue.datasets.samples import Samples, write_samples
+from holue.datasets.formats.folder import load_folder
+from holue.datasets.formats.samples import Samples, write_samples
 from holue.datasets.split import split_file, split_open_set
 from holue.errors import InvalidFileError, InvalidParameterError
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holue.datasets.lists import PartLists, ProtocolLists, TemplateList
-from holue.datasets.protocol_file import load_lists, save_lists
-from holue.datasets.samples import Samples
+from holue.datasets.formats.lists import PartLists, ProtocolLists, TemplateList
+from holue.datasets.formats.protocol_file import load_lists, save_lists
+from holue.datasets.formats.samples import Samples
 from holue.errors import InvalidFileError, InvalidInputError, InvalidSubjectsError
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)

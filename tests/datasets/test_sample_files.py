@@ -6,7 +6,7 @@ import importlib
 import numpy as np
 import pytest
 
-from holue.datasets.samples import Samples, read_samples, write_samples
+from holue.datasets.formats.samples import Samples, read_samples, write_samples
 from holue.errors import InvalidFileError, MissingDependencyError
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holue.datasets.voxblink import load_voxblink, read_voxblink, read_voxblink_part
+from holue.datasets.protocols.voxblink import load_voxblink, read_voxblink, read_voxblink_part
 from holue.errors import InvalidFileError, InvalidInputError, InvalidSubjectsError
 
 

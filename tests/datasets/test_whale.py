@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holue.datasets.protocol_file import load_lists, save_lists
-from holue.datasets.whale import build_whale, load_whale, read_whale
+from holue.datasets.formats.protocol_file import load_lists, save_lists
+from holue.datasets.protocols.whale import build_whale, load_whale, read_whale
 from holue.errors import InvalidFileError, InvalidParameterError
 
 

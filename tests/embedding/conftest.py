@@ -78,7 +78,7 @@ def real_data() -> Path:
 
 @pytest.fixture
 def real_models() -> Path:
-    from holue.embedding.specification import models_directory
+    from holue.embedding.models.specification import models_directory
 
     if not models_directory().is_dir():
         pytest.skip(f"the models are not at {models_directory()}; set HOLUE_MODELS")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holue.embedding.class_centres import ClassCentres, leave_one_out_cosines
+from holue.embedding.training.class_centres import ClassCentres, leave_one_out_cosines
 from holue.errors import InvalidSubjectsError
 
 RNG = np.random.default_rng(0)

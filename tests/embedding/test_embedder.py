@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.embedding.chunk_cache import ChunkCache
-from holue.embedding.embed import embed_to_file
-from holue.embedding.embedder import OnnxEmbedder
-from holue.embedding.embedding_file import EmbeddingFile
-from holue.embedding.images import ImageInput
-from holue.embedding.samples import find_samples
-from holue.embedding.specification import ModelSpecification, preset
-from holue.embedding.speech import SpeechInput
+from holue.embedding.inputs.images import ImageInput
+from holue.embedding.inputs.samples import find_samples
+from holue.embedding.inputs.speech import SpeechInput
+from holue.embedding.models.chunk_cache import ChunkCache
+from holue.embedding.models.embed import embed_to_file
+from holue.embedding.models.embedder import OnnxEmbedder
+from holue.embedding.models.embedding_file import EmbeddingFile
+from holue.embedding.models.specification import ModelSpecification, preset
 from holue.errors import InvalidEmbeddingsError, InvalidFileError, InvalidInputError, InvalidParameterError
 
 RNG = np.random.default_rng(1)

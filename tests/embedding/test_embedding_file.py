@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.embedding.embedding_file import EmbeddingFile, require_same_fingerprint
+from holue.embedding.models.embedding_file import EmbeddingFile, require_same_fingerprint
 from holue.errors import InvalidEmbeddingsError, InvalidFileError, UnsafeArtifactError
 
 FILE = EmbeddingFile(

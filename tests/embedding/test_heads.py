@@ -6,13 +6,13 @@ from scipy.stats import spearmanr
 
 torch = pytest.importorskip("torch")
 
-from holue.embedding.class_centres import ClassCentres  # noqa: E402
-from holue.embedding.embedding_file import EmbeddingFile  # noqa: E402
-from holue.embedding.heads import LogVarianceHead, PositiveHead  # noqa: E402
-from holue.embedding.pfe import partners, train_pfe  # noqa: E402
-from holue.embedding.scaleface import train_scaleface  # noqa: E402
-from holue.embedding.scf import train_scf  # noqa: E402
-from holue.embedding.train import TrainingSettings  # noqa: E402
+from holue.embedding.heads.networks import LogVarianceHead, PositiveHead  # noqa: E402
+from holue.embedding.heads.pfe import partners, train_pfe  # noqa: E402
+from holue.embedding.heads.scaleface import train_scaleface  # noqa: E402
+from holue.embedding.heads.scf import train_scf  # noqa: E402
+from holue.embedding.models.embedding_file import EmbeddingFile  # noqa: E402
+from holue.embedding.training.class_centres import ClassCentres  # noqa: E402
+from holue.embedding.training.train import TrainingSettings  # noqa: E402
 from holue.errors import (  # noqa: E402
     CalibrationDataError,
     InvalidEmbeddingsError,

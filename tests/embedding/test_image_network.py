@@ -7,12 +7,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from holue.embedding.arcface import Margin, nearest_centre_loss, train_arcface_head  # noqa: E402
-from holue.embedding.augmentation import Augmentation  # noqa: E402
-from holue.embedding.class_centres import ClassCentres  # noqa: E402
-from holue.embedding.embedding_file import EmbeddingFile  # noqa: E402
-from holue.embedding.image_network import train_arcface_network  # noqa: E402
-from holue.embedding.train import TrainingSettings  # noqa: E402
+from holue.embedding.models.embedding_file import EmbeddingFile  # noqa: E402
+from holue.embedding.training.arcface import Margin, nearest_centre_loss, train_arcface_head  # noqa: E402
+from holue.embedding.training.augmentation import Augmentation  # noqa: E402
+from holue.embedding.training.class_centres import ClassCentres  # noqa: E402
+from holue.embedding.training.image_network import train_arcface_network  # noqa: E402
+from holue.embedding.training.train import TrainingSettings  # noqa: E402
 from holue.errors import InvalidInputError, InvalidParameterError, InvalidSubjectsError  # noqa: E402
 
 

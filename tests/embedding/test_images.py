@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from holue.embedding.images import ImageInput
+from holue.embedding.inputs.images import ImageInput
 from holue.errors import InvalidFileError, InvalidInputError
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 5, 3), dtype=np.uint8)

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 torch = pytest.importorskip("torch")
 
-from holue.embedding.losses import (  # noqa: E402
+from holue.embedding.training.losses import (  # noqa: E402
     arcface_loss,
     cosface_loss,
     mutual_likelihood_score,

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.embedding.class_centres import ClassCentres
-from holue.embedding.embedding_file import EmbeddingFile
-from holue.embedding.norm_concentration import NormConcentration
+from holue.embedding.heads.norm_concentration import NormConcentration
+from holue.embedding.models.embedding_file import EmbeddingFile
+from holue.embedding.training.class_centres import ClassCentres
 from holue.errors import CalibrationDataError, InvalidEmbeddingsError, InvalidFileError, InvalidSubjectsError
 from holue.sphere.vmf import sample
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.embedding.images import ImageInput
-from holue.embedding.samples import array_samples, digest, find_samples
-from holue.embedding.speech import SpeechInput
+from holue.embedding.inputs.images import ImageInput
+from holue.embedding.inputs.samples import array_samples, digest, find_samples
+from holue.embedding.inputs.speech import SpeechInput
 from holue.errors import InvalidFileError, InvalidInputError, InvalidSubjectsError
 
 IMAGES = ImageInput(4, 4)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from holue.embedding.images import ImageInput
-from holue.embedding.specification import (
+from holue.embedding.inputs.images import ImageInput
+from holue.embedding.inputs.speech import SpeechInput
+from holue.embedding.models.specification import (
     ModelSpecification,
     open_specification,
     preset,
     read_specification,
 )
-from holue.embedding.speech import SpeechInput
 from holue.errors import InvalidFileError, InvalidParameterError
 
 IMAGE_TOML = """

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from holue.embedding.speech import SpeechInput, resampled
+from holue.embedding.inputs.speech import SpeechInput, resampled
 from holue.errors import InvalidFileError, InvalidInputError, InvalidParameterError
 
 RATE = 16_000

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from holue.embedding.checkpoint import Checkpoint  # noqa: E402
-from holue.embedding.train import TrainingSettings, held_out_rows, one_cycle_rate, train  # noqa: E402
+from holue.embedding.training.checkpoint import Checkpoint  # noqa: E402
+from holue.embedding.training.train import TrainingSettings, held_out_rows, one_cycle_rate, train  # noqa: E402
 from holue.errors import InvalidFileError, InvalidParameterError, InvalidSubjectsError, TrainingDivergedError  # noqa: E402
 
 SETTINGS = TrainingSettings(epochs=6, peak_learning_rate=0.05, seed=3)

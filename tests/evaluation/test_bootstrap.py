@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from holue.errors import InvalidParameterError, InvalidSubjectsError
-from holue.evaluation.bootstrap import SubjectBootstrap, subject_clusters
+from holue.evaluation.intervals.bootstrap import SubjectBootstrap, subject_clusters
 
 
 def test_all_probes_of_a_drawn_subject_come_along():

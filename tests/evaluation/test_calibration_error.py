@@ -9,7 +9,7 @@ from sklearn.metrics import brier_score_loss
 from sklearn.metrics import log_loss as reference_log_loss
 
 from holue.errors import InvalidInputError, InvalidParameterError
-from holue.evaluation.calibration_error import (
+from holue.evaluation.metrics.calibration_error import (
     brier_score,
     expected_calibration_error,
     log_loss,

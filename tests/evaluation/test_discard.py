@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from holue.errors import InvalidInputError, InvalidParameterError
-from holue.evaluation.discard import error_versus_discard
-from holue.evaluation.undefined import UndefinedMetricWarning
+from holue.evaluation.metrics.discard import error_versus_discard
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 
 
 def test_by_hand():

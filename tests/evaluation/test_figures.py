@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.evaluation.drawing import Drawing
-from holue.evaluation.interpolation import interpolation
-from holue.evaluation.paper_figures import draw_interpolation, draw_toy_world
-from holue.evaluation.toy_world import FIRST, INNER, OUTER, SECOND, toy_world
+from holue.evaluation.paper.figures import draw_interpolation, draw_toy_world
+from holue.evaluation.paper.interpolation import interpolation
+from holue.evaluation.paper.toy_world import FIRST, INNER, OUTER, SECOND, toy_world
+from holue.evaluation.report.drawing import Drawing
 
 
 def test_of_two_probes_equally_far_the_one_near_both_subjects_is_less_certain() -> None:

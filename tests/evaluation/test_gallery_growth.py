@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from holue.cli.app import app
 from holue.datasets.simulated import simulate
 from holue.errors import GalleryTooSmallError, InvalidParameterError
-from holue.evaluation.gallery_growth import gallery_growth
+from holue.evaluation.deployment.gallery_growth import gallery_growth
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from holue.errors import InvalidInputError, InvalidParameterError, InvalidSubjectsError
-from holue.evaluation.groups import GroupTable, Guarantee, group_rates
-from holue.evaluation.metrics import fnir, fpir
+from holue.evaluation.deployment.groups import GroupTable, Guarantee, group_rates
+from holue.evaluation.metrics.rates import fnir, fpir
 from holue.evaluation.outcomes import Outcomes
 
 

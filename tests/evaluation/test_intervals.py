@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from holue.errors import InvalidInputError, InvalidParameterError
-from holue.evaluation.bootstrap import SubjectBootstrap
-from holue.evaluation.intervals import (
+from holue.evaluation.intervals.bootstrap import SubjectBootstrap
+from holue.evaluation.intervals.intervals import (
     Bootstrapped,
     bootstrap_metric,
     bootstrap_prr,
     bootstrap_statistic,
     paired_difference,
 )
-from holue.evaluation.metrics import METRICS, metric_value
-from holue.evaluation.rejection import prediction_rejection
-from holue.evaluation.undefined import UndefinedMetricWarning
+from holue.evaluation.metrics.rates import METRICS, metric_value
+from holue.evaluation.metrics.rejection import prediction_rejection
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 
 
 def world(n, n_subjects, rng):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidParameterError
-from holue.evaluation import metrics
-from holue.evaluation.undefined import UndefinedMetricWarning
+from holue.evaluation.metrics import rates as metrics
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 
 probes = st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=30)
 
@@ -50,7 +50,7 @@ def slow(name, rows):
     }[name]
 
 
-@pytest.mark.filterwarnings("ignore::holue.evaluation.undefined.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::holue.evaluation.metrics.undefined.UndefinedMetricWarning")
 @settings(deadline=None)
 @given(probes, st.sampled_from(sorted(metrics.METRICS)))
 def test_every_metric_agrees_with_counting_probe_by_probe(rows, name):

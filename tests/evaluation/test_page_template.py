@@ -7,8 +7,8 @@ import pytest
 
 import holue
 from holue.errors import MissingDependencyError
-from holue.evaluation import page_template
-from holue.evaluation.page_template import filled_page
+from holue.evaluation.report import page_template
+from holue.evaluation.report.page_template import filled_page
 
 
 def test_templates_are_set_up_in_one_file() -> None:

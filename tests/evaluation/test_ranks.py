@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidInputError, InvalidParameterError, InvalidSubjectsError
-from holue.evaluation.ranks import NOT_RETURNED, cmc, fnir_at_rank, subject_rank
-from holue.evaluation.undefined import UndefinedMetricWarning
+from holue.evaluation.metrics.ranks import NOT_RETURNED, cmc, fnir_at_rank, subject_rank
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 
 mated_probes = st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), min_size=1, max_size=30)
 

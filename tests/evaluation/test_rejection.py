@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidInputError, InvalidParameterError
-from holue.evaluation.metrics import METRICS
-from holue.evaluation.outcomes import Outcomes
-from holue.evaluation.rejection import (
+from holue.evaluation.metrics.rates import METRICS
+from holue.evaluation.metrics.rejection import (
     oracle_curve,
     prediction_rejection,
     prediction_rejection_ratio,
@@ -19,7 +18,8 @@ from holue.evaluation.rejection import (
     rejection_curve,
     rejection_grid,
 )
-from holue.evaluation.undefined import UndefinedMetricWarning
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
+from holue.evaluation.outcomes import Outcomes
 
 names = st.sampled_from(sorted(METRICS))
 
@@ -59,7 +59,7 @@ small_cases = st.lists(
 )
 
 
-@pytest.mark.filterwarnings("ignore::holue.evaluation.undefined.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::holue.evaluation.metrics.undefined.UndefinedMetricWarning")
 @settings(max_examples=60, deadline=None)
 @given(small_cases, names)
 def test_the_curve_is_the_average_over_every_order_of_the_ties(cases, name):

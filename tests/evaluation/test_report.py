@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from holue.bench.evaluation import simulated_protocol
+from holue.bench.sections.evaluation import simulated_protocol
 from holue.errors import InvalidFileError
-from holue.evaluation import report as module
-from holue.evaluation.estimates import Estimate
-from holue.evaluation.figures import score_histograms
-from holue.evaluation.metrics import fnir, fpir
-from holue.evaluation.rejection import prediction_rejection_ratio
-from holue.evaluation.report import check_destination, most_uncertain, report_page, write_report
-from holue.evaluation.results import Results
-from holue.evaluation.study import evaluate
-from holue.evaluation.tables import all_tables, prr_table, recognition_table
+from holue.evaluation.comparison.results import Results
+from holue.evaluation.comparison.study import evaluate
+from holue.evaluation.intervals.estimates import Estimate
+from holue.evaluation.metrics.rates import fnir, fpir
+from holue.evaluation.metrics.rejection import prediction_rejection_ratio
+from holue.evaluation.report import report as module
+from holue.evaluation.report.figures import score_histograms
+from holue.evaluation.report.report import check_destination, most_uncertain, report_page, write_report
+from holue.evaluation.report.tables import all_tables, prr_table, recognition_table
 
 METHODS = ["scf", "acceptance", "galue", "holue-sum", "holue-closed"]
 

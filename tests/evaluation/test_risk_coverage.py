@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidInputError
-from holue.evaluation.risk_coverage import aurc, excess_aurc
+from holue.evaluation.metrics.risk_coverage import aurc, excess_aurc
 
 cases = st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=6)
 

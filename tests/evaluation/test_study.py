@@ -8,27 +8,27 @@ from functools import partial
 import numpy as np
 import pytest
 
-from holue.bench.evaluation import simulated_protocol
+from holue.bench.sections.evaluation import simulated_protocol
 from holue.errors import CalibrationDataError, GalleryTooSmallError, InvalidParameterError
-from holue.evaluation import study
-from holue.evaluation.bootstrap import SubjectBootstrap
-from holue.evaluation.calibration_error import expected_calibration_error
-from holue.evaluation.estimates import bootstrap_calibration_error
-from holue.evaluation.intervals import bootstrap_statistic
+from holue.evaluation.comparison import study
+from holue.evaluation.comparison.results import Results
+from holue.evaluation.comparison.study import evaluate
+from holue.evaluation.intervals.bootstrap import SubjectBootstrap
+from holue.evaluation.intervals.estimates import bootstrap_calibration_error
+from holue.evaluation.intervals.intervals import bootstrap_statistic
+from holue.evaluation.metrics.calibration_error import expected_calibration_error
+from holue.evaluation.metrics.rejection import prediction_rejection_ratio
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.evaluation.rejection import prediction_rejection_ratio
-from holue.evaluation.results import Results
-from holue.evaluation.study import evaluate
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition.head import ResidualSigmoidHead
-from holue.recognition.monte_carlo import monte_carlo_terms
-from holue.recognition.operating import OperatingPoint
+from holue.recognition.model.monte_carlo import monte_carlo_terms
+from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.model.shared_samples import sampled_terms, stratified_angles
 from holue.recognition.quality import SCORES, holistic
+from holue.recognition.quality.heads.residual_sigmoid import ResidualSigmoidHead
+from holue.recognition.quality.heads.standardizer import Standardizer
 from holue.recognition.recognizer import OpenSetRecognizer
-from holue.recognition.shared_samples import sampled_terms, stratified_angles
-from holue.recognition.standardizer import Standardizer
 
 FPIR = (0.05, 0.2)
 
@@ -225,7 +225,7 @@ def test_a_gallery_of_one_is_refused(protocol: IdentificationProtocol) -> None:
 
 
 def test_test_normalisation_uses_the_evaluation_terms_and_the_development_head(results: Results) -> None:
-    from holue.evaluation.point_study import normalised_on
+    from holue.evaluation.comparison.point_study import normalised_on
     from holue.recognition.quality.holistic_sum import HolisticSumQuality
     from holue.recognition.reading import Reading
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from holue.evaluation.ties import expected_ratio
+from holue.evaluation.metrics.ties import expected_ratio
 
 
 def over_all_subsets(weight, counted, others, a, b, size, kept):

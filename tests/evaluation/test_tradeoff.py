@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import InvalidInputError, InvalidParameterError
-from holue.evaluation.metrics import METRICS
+from holue.evaluation.metrics.rates import METRICS
+from holue.evaluation.metrics.tradeoff import det_points
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.outcomes import Outcomes
-from holue.evaluation.tradeoff import det_points
-from holue.evaluation.undefined import UndefinedMetricWarning
 
 probes = st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=25)
 
 
-@pytest.mark.filterwarnings("ignore::holue.evaluation.undefined.UndefinedMetricWarning")
+@pytest.mark.filterwarnings("ignore::holue.evaluation.metrics.undefined.UndefinedMetricWarning")
 @settings(deadline=None)
 @given(probes, st.randoms(use_true_random=False))
 def test_each_point_is_the_error_rates_of_deciding_at_its_threshold(rows, random):

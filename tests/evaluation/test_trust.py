@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from holue.errors import CalibrationDataError, InvalidInputError, InvalidParameterError
+from holue.evaluation.deployment.rehearsal import half_of_subjects
+from holue.evaluation.deployment.trust import trust_report
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.evaluation.rehearsal import half_of_subjects
-from holue.evaluation.trust import trust_report
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from holue.cli.app import app
-from holue.datasets.folder import save_folder
+from holue.datasets.formats.folder import save_folder
+from holue.evaluation.comparison.study import evaluate
+from holue.evaluation.deployment.rehearsal import Rehearsal
+from holue.evaluation.deployment.three_way import ThreeWay
+from holue.evaluation.deployment.trust_study import TrustStudy, trust_study
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.evaluation.rehearsal import Rehearsal
-from holue.evaluation.report import write_report
-from holue.evaluation.study import evaluate
-from holue.evaluation.three_way import ThreeWay
-from holue.evaluation.trust_study import TrustStudy, trust_study
+from holue.evaluation.report.report import write_report
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_small_groups_keep_their_row_and_are_flagged(study: TrustStudy) -> None:
 def test_the_report_shows_it_and_its_document_is_strict_json(
     protocol: IdentificationProtocol, study: TrustStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holue.evaluation.report.all_figures", lambda results: [])  # drawn in test_report.py
+    monkeypatch.setattr("holue.evaluation.report.report.all_figures", lambda results: [])  # drawn in test_report.py
     results = evaluate(protocol, fpir=0.05, methods=["galue", "acceptance"], n_resamples=20)
     folder = write_report(replace(results, trust=study), tmp_path / "out")
     page = (folder / "report.html").read_text("utf-8")
@@ -137,7 +137,9 @@ def test_too_few_probes_for_the_default_method_use_one_that_learns_nothing(
 def test_the_command_certifies_with_the_report_and_not_without(
     protocol: IdentificationProtocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holue.cli.evaluate.write_report", lambda *given, **named: None)  # drawing is tested elsewhere
+    monkeypatch.setattr(
+        "holue.cli.commands.evaluate.write_report", lambda *given, **named: None
+    )  # drawing is tested elsewhere
     save_folder(protocol, tmp_path / "crowd")
     command = [
         "evaluate",

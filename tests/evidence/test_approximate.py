@@ -8,14 +8,14 @@ import pytest
 from scipy.special import logsumexp
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidInputError, InvalidParameterError
-from holue.evidence.approximate import ApproximateIndex
 from holue.evidence.evidence import merge
+from holue.evidence.ivf.index import ApproximateIndex
+from holue.evidence.ivf.list_loops import products
+from holue.evidence.ivf.sample import Sample
+from holue.evidence.ivf.tail_calibration import Misfit
 from holue.evidence.link import power_link
-from holue.evidence.list_loops import products
-from holue.evidence.misfit import Misfit
-from holue.evidence.sample import Sample
 from holue.evidence.scan import scan
-from holue.evidence.team import team
+from holue.evidence.threads.thread_pool import team
 from holue.gallery.gallery import Gallery
 
 K, DIM = 20_000, 64

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from holue.evidence.blas import single_threaded
+from holue.evidence.threads.blas import single_threaded
 
 
 def blas_threads() -> set[int]:

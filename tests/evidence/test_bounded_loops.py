@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holue.evidence.bounded_loops import absorb_scores
-from holue.evidence.bounded_sums import BoundedSums
-from holue.evidence.bounds import LEAST_SQUARE, LEAST_WEIGHT, ROUNDING, SQUARE_ROUNDING
-from holue.evidence.loops import CHUNK
+from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.quantized.bounded_loops import absorb_scores
+from holue.evidence.quantized.bounded_sums import BoundedSums
+from holue.evidence.quantized.error_bounds import LEAST_SQUARE, LEAST_WEIGHT, ROUNDING, SQUARE_ROUNDING
 
 
 @settings(max_examples=80, deadline=None)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from holue.evidence.centres import nearest_centre, ordered, place_centres
+from holue.evidence.ivf.kmeans import nearest_centre, ordered, place_centres
 
 DIM, L = 24, 1200
 

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holue.evidence.bounded_sums import BoundedSums
-from holue.evidence.code_tiles import (
+from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, TILE_SUBJECTS
+from holue.evidence.quantized.bounded_sums import BoundedSums
+from holue.evidence.quantized.code_tiles import (
     code_room,
     code_tiles,
     fill_panels,
     multiply_panels,
 )
-from holue.evidence.compressed_kernel import LARGEST_PROBE_CODE, CodeKernel, TileKernel, compressed_kernel_for
-from holue.evidence.loops import CHUNK
-from holue.evidence.panels import PROBES_AT_ONCE, TILE_PROBES, TILE_SUBJECTS
+from holue.evidence.quantized.kernel import LARGEST_PROBE_CODE, CodeKernel, TileKernel, compressed_kernel_for
 from holue.gallery.compressed import LANES, LARGEST_CODE, compress
 
 

@@ -10,10 +10,14 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
-from holue.evidence import compressed as module
-from holue.evidence import compressed_kernel, compressed_loops
-from holue.evidence.compressed import scan_compressed
-from holue.evidence.compressed_kernel import (
+from holue.evidence.evidence import Evidence, merge
+from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE
+from holue.evidence.precision import Precision
+from holue.evidence.quantized import code_loops as compressed_loops
+from holue.evidence.quantized import kernel as compressed_kernel
+from holue.evidence.quantized import scan as module
+from holue.evidence.quantized.kernel import (
     CodeKernel,
     HalfPanelKernel,
     TileKernel,
@@ -21,14 +25,11 @@ from holue.evidence.compressed_kernel import (
     UnpackingKernel,
     compressed_kernel_for,
 )
-from holue.evidence.evidence import Evidence, merge
-from holue.evidence.loops import CHUNK
-from holue.evidence.panels import PROBES_AT_ONCE
-from holue.evidence.precision import Precision
+from holue.evidence.quantized.scan import scan_compressed
 from holue.evidence.scan import scan
 from holue.gallery.compressed import FORMS, Form, compress
 from holue.gallery.gallery import Gallery
-from holue.recognition.model import Prior, VonMisesFisher, close
+from holue.recognition.model.class_model import Prior, VonMisesFisher, close
 
 Array = npt.NDArray[np.floating]
 

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
-from holue.evidence import kernel as module
 from holue.evidence.evidence import Evidence
-from holue.evidence.kernel import LinkedKernel, PanelKernel, ProductKernel, SweepKernel, kernel_for
+from holue.evidence.kernels import kernel as module
+from holue.evidence.kernels.exponential_sums import CHUNK, _weigh, _weigh_chunk
+from holue.evidence.kernels.kernel import LinkedKernel, PanelKernel, ProductKernel, SweepKernel, kernel_for
 from holue.evidence.link import cosine_link, power_link
-from holue.evidence.loops import CHUNK, _weigh, _weigh_chunk
 from holue.evidence.scan import scan
 from holue.gallery.gallery import Gallery
 

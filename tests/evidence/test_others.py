@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import GalleryTooSmallError
-from holue.evidence import compressed
-from holue.evidence import others as module
-from holue.evidence.compressed import scan_compressed
+from holue.evidence import leave_one_out as module
 from holue.evidence.evidence import merge
-from holue.evidence.others import evidence_of_one, evidence_of_others
+from holue.evidence.leave_one_out import evidence_of_one, evidence_of_others
+from holue.evidence.quantized import scan as compressed
+from holue.evidence.quantized.scan import scan_compressed
 from holue.evidence.scan import scan
 from holue.gallery.compressed import compress
 from holue.gallery.gallery import Gallery

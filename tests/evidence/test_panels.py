@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from holue.evidence.loops import CHUNK
-from holue.evidence.panels import (
+from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.kernels.packed_panels import (
     PROBES_AT_ONCE,
     STRETCH,
     TILE_PROBES,

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from holue.evidence.compressed_loops import reads_halves
-from holue.evidence.row_products import RUNNING, multiply_rows
+from holue.evidence.kernels.row_products import RUNNING, multiply_rows
+from holue.evidence.quantized.code_loops import reads_halves
 from holue.sphere.compiled import njit
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.special import logsumexp
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
-from holue.evidence import kernel as module
+from holue.evidence.kernels import kernel as module
 from holue.evidence.link import ConvolvedLink, power_link
 from holue.evidence.scan import scan
 from holue.gallery.gallery import Gallery

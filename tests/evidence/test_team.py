@@ -11,8 +11,8 @@ import weakref
 
 import pytest
 
-from holue.evidence import team as module
-from holue.evidence.team import team
+from holue.evidence.threads import thread_pool as module
+from holue.evidence.threads.thread_pool import team
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -96,7 +96,7 @@ def test_an_idle_helper_holds_on_to_nothing() -> None:
 def test_a_copied_process_hires_its_own_helpers() -> None:
     code = (
         "import os\n"
-        "from holue.evidence.team import team\n"
+        "from holue.evidence.threads.thread_pool import team\n"
         "def scan():\n"
         "    with team(2) as share:\n"
         "        return share(abs, [-1, -2])\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holue.datasets.directory import data_directory
-from holue.embedding.specification import preset
+from holue.embedding.models.specification import preset
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ("faces", "speakers", "animals")

@@ -11,11 +11,11 @@ import pytest
 
 from holue.datasets.degradation import draw_image_degradation
 from holue.datasets.directory import data_directory
-from holue.embedding.embedding_file import EmbeddingFile
-from holue.embedding.images import ImageInput
-from holue.embedding.samples import Sample
+from holue.embedding.inputs.images import ImageInput
+from holue.embedding.inputs.samples import Sample
+from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.errors import InvalidFileError
-from holue.experiments.archive import Archive, read_table
+from holue.experiments.sets.archive import Archive, read_table
 from holue.experiments.versions import mixed, random_rank
 
 
@@ -129,7 +129,7 @@ def test_roles_of_the_real_animals_share_nobody() -> None:
     folder = data_directory() / "chimpanzees"
     if not folder.is_dir():
         pytest.skip(f"the real data is not at {data_directory()}; set HOLUE_DATA")
-    from holue.experiments.chimpanzees import Roles
+    from holue.experiments.sets.chimpanzees import Roles
 
     rows = read_table(folder / "labels.csv", ("subset", "identity"))
     animals = np.array([f"{row['subset']}/{row['identity']}" for row in rows])

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from holue.errors import InvalidFileError, InvalidParameterError
-from holue.evaluation.intervals import Bootstrapped
+from holue.evaluation.intervals.intervals import Bootstrapped
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Size, run_experiment
-from holue.experiments.experiment_report import read_experiment, report_text, write_experiment
 from holue.experiments.registry import EXPERIMENTS, find_experiment
-from holue.experiments.results_page import results_page, summary
-from holue.experiments.seed_mean import SeedMean, joint_resamples
 from holue.experiments.split import shares
+from holue.experiments.tables.experiment_report import read_experiment, report_text, write_experiment
+from holue.experiments.tables.results_page import results_page, summary
+from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 

@@ -15,8 +15,8 @@ from holue.datasets.glyphs.model import GlyphEmbedder, glyph_embedder
 from holue.datasets.glyphs.world import glyphs_for
 from holue.errors import InvalidParameterError
 from holue.experiments.experiment import MAIN, NORM_ONLY, Size
-from holue.experiments.glyph_network import GlyphTraining, train_glyph_model
-from holue.experiments.glyphs import ENROLLED, glyph_protocols
+from holue.experiments.sets.glyph_network import GlyphTraining, train_glyph_model
+from holue.experiments.sets.glyphs import ENROLLED, glyph_protocols
 
 TINY = GlyphTraining(epochs=1, clean=2, degraded=2, references=2, learning=5, glyphs=40)
 

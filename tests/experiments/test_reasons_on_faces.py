@@ -20,8 +20,8 @@ PEOPLE = 70
 @pytest.mark.skipif(not (FACES.exists() and MODEL.exists()), reason="needs LFW and the face model, see HOLUE_DATA")
 def test_shrunken_faces_are_poor_samples_and_clean_ones_are_not() -> None:
     Image = pytest.importorskip("PIL.Image")
-    from holue.embedding.embedder import OnnxEmbedder
-    from holue.embedding.norm_concentration import NormConcentration
+    from holue.embedding.heads.norm_concentration import NormConcentration
+    from holue.embedding.models.embedder import OnnxEmbedder
 
     with zipfile.ZipFile(FACES) as archive:
         by_person: dict[str, list[str]] = {}

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue import OpenSetRecognizer
+from holue import OpenSetRecognizer, artifact
 from holue.errors import ArtifactError, CorruptArtifactError, NewerArtifactError, UnsafeArtifactError
-from holue.recognition import artifact
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from holue import UNKNOWN, OpenSetRecognizer
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.errors import CalibrationDataError, InvalidParameterError, NotCalibratedError
-from holue.recognition.candidate_sets import candidate_sets
-from holue.recognition.conformal import conformal_threshold
+from holue.recognition.risk.candidate_sets import candidate_sets
+from holue.recognition.risk.conformal import conformal_threshold
 
 
 def drawn(seed: int, **options: object) -> SimulatedWorld:

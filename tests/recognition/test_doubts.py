@@ -9,9 +9,9 @@ import pytest
 
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.errors import InvalidParameterError
-from holue.recognition.certificate import RiskCertificate
-from holue.recognition.doubts import CalibrationWarning
+from holue.recognition.calibration.doubts import CalibrationWarning
 from holue.recognition.recognizer import OpenSetRecognizer
+from holue.recognition.risk.certificate import RiskCertificate
 
 X = np.random.default_rng(0).normal(size=(120, 16))
 

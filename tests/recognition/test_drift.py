@@ -3,7 +3,7 @@ import pytest
 
 from holue.datasets.simulated import simulate
 from holue.errors import CalibrationDataError, InvalidInputError, InvalidParameterError, NotCalibratedError
-from holue.recognition.drift import DriftMonitor, stranger_monitor
+from holue.recognition.calibration.drift import DriftMonitor, stranger_monitor
 from holue.recognition.recognizer import OpenSetRecognizer
 
 

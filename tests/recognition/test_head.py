@@ -4,10 +4,10 @@ import pytest
 from scipy.special import expit
 
 from holue.errors import CalibrationDataError, NotCalibratedError
-from holue.recognition.cells import merge_points
-from holue.recognition.head import ResidualSigmoidHead
-from holue.recognition.network import BalancedLoss, ResidualNetwork, activate
-from holue.recognition.one_cycle import OneCycleAdam
+from holue.recognition.quality.heads.cells import merge_points
+from holue.recognition.quality.heads.network import BalancedLoss, ResidualNetwork, activate
+from holue.recognition.quality.heads.one_cycle import OneCycleAdam
+from holue.recognition.quality.heads.residual_sigmoid import ResidualSigmoidHead
 
 Array = npt.NDArray[np.float64]
 

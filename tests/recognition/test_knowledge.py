@@ -13,8 +13,8 @@ import pytest
 from holue import OpenSetRecognizer
 from holue.datasets.simulated import SimulatedWorld
 from holue.errors import InvalidSubjectsError, NotCalibratedError, NotFittedYetError
-from holue.recognition.expected_risk import ExpectedRiskController
-from holue.recognition.risk import RiskController
+from holue.recognition.risk.controller import RiskController
+from holue.recognition.risk.expected_risk import ExpectedRiskController
 
 STATE = {
     "_knowledge",

@@ -11,12 +11,12 @@ from holue.errors import (
     InvalidSubjectsError,
     NotFittedYetError,
 )
-from holue.evidence.others import evidence_of_others
+from holue.evidence.leave_one_out import evidence_of_others
 from holue.evidence.precision import Precision
 from holue.gallery.left_out import LeftOut
-from holue.recognition import leave_one_out
-from holue.recognition.leave_one_out import left_out_reading, weighted_threshold
-from holue.recognition.operating import OperatingPoint, threshold_at_fpir
+from holue.recognition.calibration import leave_one_out
+from holue.recognition.calibration.leave_one_out import left_out_reading, weighted_threshold
+from holue.recognition.model.operating_point import OperatingPoint, threshold_at_fpir
 from holue.recognition.reading import Reading
 from holue.recognition.recognizer import OpenSetRecognizer
 

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 from holue.errors import InvalidInputError
 from holue.evidence.scan import scan
 from holue.functional import holistic_terms, posterior, threshold_from_concentration
-from holue.recognition.model import ConvolvedVonMisesFisher, PowerSpherical, Prior, VonMisesFisher, close, log_peak
-from holue.recognition.posterior import log_posterior
+from holue.recognition.model.class_model import (
+    ConvolvedVonMisesFisher,
+    PowerSpherical,
+    Prior,
+    VonMisesFisher,
+    close,
+    log_peak,
+)
+from holue.recognition.model.posterior import log_posterior
 from holue.sphere import power, vmf
 from holue.sphere.area import log_area
 

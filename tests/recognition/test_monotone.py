@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.errors import NotCalibratedError
-from holue.recognition.monotone import MonotoneHead
+from holue.recognition.quality.heads.monotone import MonotoneHead
 
 
 @settings(max_examples=25, deadline=None)

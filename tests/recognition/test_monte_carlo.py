@@ -6,10 +6,10 @@ from holue.errors import InvalidConcentrationError
 from holue.functional import holistic_terms
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition import monte_carlo as module
-from holue.recognition.model import Prior, VonMisesFisher
-from holue.recognition.monte_carlo import monte_carlo_terms
-from holue.recognition.posterior import log_posterior
+from holue.recognition.model import monte_carlo as module
+from holue.recognition.model.class_model import Prior, VonMisesFisher
+from holue.recognition.model.monte_carlo import monte_carlo_terms
+from holue.recognition.model.posterior import log_posterior
 from holue.sphere import vmf
 from holue.sphere.bessel import log_hyp0f1
 

@@ -9,8 +9,8 @@ from holue.errors import (
     InvalidParameterError,
     UnreachableThresholdError,
 )
-from holue.recognition.model import Prior
-from holue.recognition.operating import (
+from holue.recognition.model.class_model import Prior
+from holue.recognition.model.operating_point import (
     OperatingPoint,
     concentration_from_threshold,
     threshold_at_fpir,

@@ -11,7 +11,7 @@ from holue.errors import InvalidConcentrationError, InvalidInputError, NotCalibr
 from holue.functional import holistic_terms, posterior
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition.operating import OperatingPoint
+from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality import SCORES
 from holue.recognition.quality.f1_gain import f1_gain
 from holue.recognition.quality.sample import pfe_quality, scaleface_quality
@@ -78,7 +78,7 @@ def test_the_closed_form_forgets_the_gallery_as_the_probe_blurs(reading: Reading
 
 
 def test_a_term_that_does_not_vary_adds_nothing(reading: Reading) -> None:
-    from holue.recognition.standardizer import Standardizer
+    from holue.recognition.quality.heads.standardizer import Standardizer
 
     standardizer = Standardizer()
     standardizer.fit(np.column_stack([np.arange(5.0), np.full(5, 0.1)]))

@@ -6,12 +6,12 @@ import pytest
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
+from holue.recognition.calibration.truth import correct_answers, truth_rows
 from holue.recognition.causes import CAUSES, causes
-from holue.recognition.operating import OperatingPoint
+from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.reading import Reading
 from holue.recognition.reasons import explain
-from holue.recognition.truth import correct_answers, truth_rows
 
 
 def read(world: SimulatedWorld, probes: Embeddings, point: OperatingPoint) -> Reading:

@@ -12,14 +12,14 @@ from scipy.stats import binom
 from holue import UNKNOWN, OpenSetRecognizer
 from holue.datasets.simulated import SimulatedSamples, SimulatedWorld, simulate
 from holue.errors import CalibrationDataError, InvalidParameterError, InvalidSubjectsError, NotCalibratedError
-from holue.recognition.betting import BettingTest
-from holue.recognition.binomial import BinomialTest, decisions_without_error
-from holue.recognition.certificate import CannotCertifyError, RiskCertificate
-from holue.recognition.decisions import RISKS, Decisions, risk_columns
-from holue.recognition.expected_risk import ExpectedRiskController, expected_risk_threshold
-from holue.recognition.fingerprint import ReusedProbesWarning
-from holue.recognition.fixed_sequence import scale_needed, units_tolerating, walk
-from holue.recognition.risk import DependentProbesWarning, RiskController
+from holue.recognition.calibration.fingerprint import ReusedProbesWarning
+from holue.recognition.risk.betting import BettingTest
+from holue.recognition.risk.binomial import BinomialTest, decisions_without_error
+from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
+from holue.recognition.risk.controller import DependentProbesWarning, RiskController
+from holue.recognition.risk.decisions import RISKS, Decisions, risk_columns
+from holue.recognition.risk.expected_risk import ExpectedRiskController, expected_risk_threshold
+from holue.recognition.risk.fixed_sequence import scale_needed, units_tolerating, walk
 
 LEVELS = np.linspace(0, 1, 201)  # quantiles of a uniform quality, known beforehand
 FINE = (np.arange(20000) + 0.5) / 20000

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from holue.errors import CorruptArtifactError
-from holue.evidence.approximate import ApproximateIndex
-from holue.recognition.saved_index import load_index, save_index
+from holue.evidence.ivf.index import ApproximateIndex
+from holue.recognition.saved.index_file import load_index, save_index
 
 
 @pytest.fixture(scope="module")

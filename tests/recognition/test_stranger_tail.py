@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from holue.errors import CalibrationDataError, InvalidParameterError
+from holue.recognition.model.stranger_tail import StrangerTail
 from holue.recognition.recognizer import OpenSetRecognizer
-from holue.recognition.stranger_tail import StrangerTail
 
 
 def test_the_threshold_follows_the_best_of_ever_more_normals():

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from holue.cli import warm_up as command
 from holue.cli.app import app
+from holue.cli.commands import warm_up as command
 from holue.recognition import warm_up as module
 from holue.recognition.quality import SCORES
 from holue.recognition.warm_up import WarmUp, warm_up

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from holue.bench.world import CONCENTRATION, TEMPERATURE, TOP_K, Float32Array
+from holue.bench.worlds.world import CONCENTRATION, TEMPERATURE, TOP_K, Float32Array
 from holue.evidence.scan import scan
 
 Answer = Callable[[Float32Array], object]

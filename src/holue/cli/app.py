@@ -7,21 +7,21 @@ from typing import Annotated
 import typer
 
 from holue import __version__
-from holue.cli.apply import apply
-from holue.cli.audit import audit
-from holue.cli.bench import bench
 from holue.cli.command import Command, CommandGroup
-from holue.cli.demo import demo
-from holue.cli.embed import embed
-from holue.cli.evaluate import evaluate
-from holue.cli.experiment import experiment, results
-from holue.cli.figures import figures
-from holue.cli.gallery_growth import gallery_growth
+from holue.cli.commands.apply import apply
+from holue.cli.commands.audit import audit
+from holue.cli.commands.bench import bench
+from holue.cli.commands.demo import demo
+from holue.cli.commands.embed import embed
+from holue.cli.commands.evaluate import evaluate
+from holue.cli.commands.experiment import experiment, results
+from holue.cli.commands.figures import figures
+from holue.cli.commands.gallery_growth import gallery_growth
+from holue.cli.commands.split import split
+from holue.cli.commands.train import train
+from holue.cli.commands.trust import trust
+from holue.cli.commands.warm_up import warm_up
 from holue.cli.several import SeveralValues
-from holue.cli.split import split
-from holue.cli.train import train
-from holue.cli.trust import trust
-from holue.cli.warm_up import warm_up
 
 app = typer.Typer(
     name="holue",

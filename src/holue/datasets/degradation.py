@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from holue.embedding.model_input import Float32Array, RawArray
+from holue.embedding.inputs.model_input import Float32Array, RawArray
 from holue.errors import InvalidParameterError, MissingDependencyError
 
 Pixels = npt.NDArray[np.uint8]

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from holue.datasets.folder import FolderSamples, write_folder
-from holue.datasets.part import one_per_template
-from holue.datasets.samples import Samples, read_samples
+from holue.datasets.formats.folder import FolderSamples, write_folder
+from holue.datasets.formats.part import one_per_template
+from holue.datasets.formats.samples import Samples, read_samples
 from holue.errors import InvalidFileError, InvalidParameterError
 
 Mask = npt.NDArray[np.bool_]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from holue.demo.scene import METHOD, Scene
-from holue.evaluation.drawing import BLUE, Drawing, look, new_figure
-from holue.evaluation.figures import STYLES
-from holue.evaluation.rejection import PredictionRejection, prediction_rejection
+from holue.evaluation.metrics.rejection import PredictionRejection, prediction_rejection
+from holue.evaluation.report.drawing import BLUE, Drawing, look, new_figure
+from holue.evaluation.report.figures import STYLES
 from holue.recognition.quality import SCORES
 
 COMPARED = {METHOD: METHOD, "acceptance": "acceptance", "scf": "quality"}

@@ -23,10 +23,10 @@ from holue.demo.passage_figures import draw_means, draw_passage
 from holue.demo.passages import Passages, passages
 from holue.demo.scene import SUBJECTS, Embed, Scene, make_scene
 from holue.errors import MissingDependencyError
-from holue.evaluation.drawing import Drawing
-from holue.evaluation.paper_figures import draw_toy_world
-from holue.evaluation.result_folder import RESULTS_FILE, check_result_folder, written_whole
-from holue.evaluation.toy_world import ToyWorld, toy_world
+from holue.evaluation.paper.figures import draw_toy_world
+from holue.evaluation.paper.toy_world import ToyWorld, toy_world
+from holue.evaluation.report.drawing import Drawing
+from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder, written_whole
 
 FORMAT, VERSION = "holue-demo", 1
 EXTRA = "demo"

@@ -9,8 +9,8 @@ from holue.demo.curves import Curves
 from holue.demo.groups import SHOWN, ProbeGroup
 from holue.demo.passages import INK, Passages
 from holue.demo.scene import SUBJECTS, Scene
-from holue.evaluation.drawing import Drawing
-from holue.evaluation.page_template import filled_page
+from holue.evaluation.report.drawing import Drawing
+from holue.evaluation.report.page_template import filled_page
 
 
 def demo_page(

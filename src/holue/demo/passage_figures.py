@@ -9,7 +9,7 @@ import numpy as np
 from holue.datasets.glyphs.rendering import SIZE, Pixels
 from holue.demo.passages import STEPS, Passage, Passages, highest_in_middle, mean_doubts
 from holue.demo.pictures import ink_box
-from holue.evaluation.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, Drawing, look, new_figure
+from holue.evaluation.report.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, Drawing, look, new_figure
 from holue.gallery.embeddings import Float64Array
 
 PICTURES = 9

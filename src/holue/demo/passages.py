@@ -17,7 +17,7 @@ from holue.datasets.glyphs.rendering import Pixels
 from holue.demo.morph import ink_kept, morph
 from holue.demo.scene import Scene
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.posterior import log_posterior
+from holue.recognition.model.posterior import log_posterior
 
 STEPS = 25
 """A multiple of the eight gaps between nine pictures, and one."""

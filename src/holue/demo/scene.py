@@ -17,7 +17,7 @@ from holue.evaluation.outcomes import Outcomes
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.subjects import UNKNOWN
 from holue.recognition.identifications import Identifications
-from holue.recognition.model import Posterior
+from holue.recognition.model.class_model import Posterior
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.reading import Reading
 from holue.recognition.reasons import Reasons, explain

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from holue.evaluation.bootstrap import SubjectBootstrap
-from holue.evaluation.calibration_error import (
-    ReliabilityDiagram,
-    brier_score,
-    expected_calibration_error,
-    log_loss,
-    reliability_diagram,
-)
-from holue.evaluation.discard import ErrorVersusDiscard, error_versus_discard
-from holue.evaluation.intervals import (
+from holue.evaluation.intervals.bootstrap import SubjectBootstrap
+from holue.evaluation.intervals.intervals import (
     Interval,
     bootstrap_metric,
     bootstrap_prr,
     bootstrap_statistic,
     paired_difference,
 )
-from holue.evaluation.metrics import (
+from holue.evaluation.metrics.calibration_error import (
+    ReliabilityDiagram,
+    brier_score,
+    expected_calibration_error,
+    log_loss,
+    reliability_diagram,
+)
+from holue.evaluation.metrics.discard import ErrorVersusDiscard, error_versus_discard
+from holue.evaluation.metrics.ranks import cmc, fnir_at_rank, subject_rank
+from holue.evaluation.metrics.rates import (
     accuracy,
     detection_identification_rate,
     error_rate,
@@ -28,19 +29,18 @@ from holue.evaluation.metrics import (
     precision,
     recall,
 )
-from holue.evaluation.outcomes import Outcomes
-from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.evaluation.ranks import cmc, fnir_at_rank, subject_rank
-from holue.evaluation.rejection import (
+from holue.evaluation.metrics.rejection import (
     RejectionCurve,
     oracle_curve,
     prediction_rejection_ratio,
     random_curve,
     rejection_curve,
 )
-from holue.evaluation.risk_coverage import aurc, excess_aurc
-from holue.evaluation.tradeoff import TradeOff, det_points
-from holue.evaluation.undefined import UndefinedMetricWarning
+from holue.evaluation.metrics.risk_coverage import aurc, excess_aurc
+from holue.evaluation.metrics.tradeoff import TradeOff, det_points
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
+from holue.evaluation.outcomes import Outcomes
+from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 
 __all__ = [
     "ErrorVersusDiscard",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.evidence import NO_SUBJECT, Evidence
-from holue.evidence.loops import close_sums
+from holue.evidence.kernels.exponential_sums import close_sums
 from holue.gallery.embeddings import Float64Array
 
 

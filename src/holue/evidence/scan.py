@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
 from holue.evidence.accumulator import Accumulator
-from holue.evidence.blas import single_threaded
 from holue.evidence.evidence import Evidence, merge
-from holue.evidence.kernel import SUBJECT_BLOCK as SUBJECT_BLOCK
-from holue.evidence.kernel import kernel_for
+from holue.evidence.kernels.kernel import SUBJECT_BLOCK as SUBJECT_BLOCK
+from holue.evidence.kernels.kernel import kernel_for
 from holue.evidence.link import Link, cosine_link
-from holue.evidence.team import team
+from holue.evidence.threads.blas import single_threaded
+from holue.evidence.threads.thread_pool import team
 from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 

@@ -13,16 +13,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holue.evaluation.calibration_error import expected_calibration_error
+from holue.evaluation.metrics.calibration_error import expected_calibration_error
+from holue.evaluation.metrics.rejection import prediction_rejection_ratio
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
-from holue.evaluation.rejection import prediction_rejection_ratio
 from holue.gallery.embeddings import Float64Array
+from holue.recognition.calibration.truth import correct_answers, truth_rows
 from holue.recognition.causes import CAUSES, causes
-from holue.recognition.monotone import MonotoneHead
-from holue.recognition.operating import OperatingPoint
+from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.quality.heads.monotone import MonotoneHead
 from holue.recognition.reading import Reading
-from holue.recognition.truth import correct_answers, truth_rows
 
 TEMPERATURE = 20.0
 MEASURES = ("prr_f1", "prr_accuracy", "calibration_error")

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from holue.embedding.chunk_cache import Arrays, ChunkCache, default_cache_directory
-from holue.embedding.embedder import OnnxEmbedder
-from holue.embedding.embedding_file import EmbeddingFile
-from holue.embedding.progress import Progress
-from holue.embedding.samples import Sample
+from holue.embedding.inputs.samples import Sample
+from holue.embedding.models.chunk_cache import Arrays, ChunkCache, default_cache_directory
+from holue.embedding.models.embedder import OnnxEmbedder
+from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.errors import InvalidEmbeddingsError, InvalidFileError
+from holue.progress import Progress
 
 
 def embed_collection(

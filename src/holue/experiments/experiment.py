@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from holue.embedding.progress import Progress
-from holue.embedding.train import TrainingSettings
+from holue.embedding.training.train import TrainingSettings
 from holue.errors import InvalidParameterError
-from holue.evaluation.bootstrap import SubjectBootstrap
 from holue.evaluation.columns import FloatArray
-from holue.evaluation.estimates import bootstrap_calibration_error
-from holue.evaluation.intervals import Bootstrapped, bootstrap_metric, bootstrap_prr
+from holue.evaluation.comparison.results import CURVE_METRICS, PointResult, Results, plain
+from holue.evaluation.comparison.study import evaluate
+from holue.evaluation.intervals.bootstrap import SubjectBootstrap
+from holue.evaluation.intervals.estimates import bootstrap_calibration_error
+from holue.evaluation.intervals.intervals import Bootstrapped, bootstrap_metric, bootstrap_prr
 from holue.evaluation.protocol import IdentificationProtocol
-from holue.evaluation.results import CURVE_METRICS, PointResult, Results, plain
-from holue.evaluation.study import evaluate
 from holue.experiments.ablation import ablate, mean_ablation
-from holue.experiments.levels import level_documents
-from holue.experiments.seed_mean import SeedMean, joint_resamples
+from holue.experiments.tables.levels import level_documents
+from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
+from holue.progress import Progress
 
 FORMAT, VERSION = "holue-experiment", 2
 REFERENCE = "holue"

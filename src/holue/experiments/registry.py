@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holue.errors import InvalidParameterError
-from holue.experiments.chimpanzees import CHIMPANZEES
 from holue.experiments.experiment import Experiment
-from holue.experiments.glyphs import GLYPHS
-from holue.experiments.lfw import LFW
-from holue.experiments.speakers import SPEAKERS
+from holue.experiments.sets.chimpanzees import CHIMPANZEES
+from holue.experiments.sets.glyphs import GLYPHS
+from holue.experiments.sets.lfw import LFW
+from holue.experiments.sets.speakers import SPEAKERS
 
 EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (LFW, SPEAKERS, CHIMPANZEES, GLYPHS)}
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from holue.embedding.embedding_file import EmbeddingFile, Names
-from holue.experiments.quality_heads import TrainingPeople, required_features
+from holue.embedding.models.embedding_file import EmbeddingFile, Names
+from holue.experiments.sets.quality_heads import TrainingPeople, required_features
 from holue.gallery.subjects import Subjects
 
 Mask = npt.NDArray[np.bool_]

@@ -13,8 +13,8 @@ from holue.evidence.evidence import Evidence
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
-from holue.recognition.model import ConvolvedVonMisesFisher, Posterior, close, log_peak
-from holue.recognition.operating import OperatingPoint
+from holue.recognition.model.class_model import ConvolvedVonMisesFisher, Posterior, close, log_peak
+from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.search import Search
 
 DECISION, TEMPERED = 0, 1

@@ -22,31 +22,31 @@ from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN
-from holue.recognition.candidate_sets import CandidateSets, candidate_sets
-from holue.recognition.certificate import RiskCertificate
-from holue.recognition.conformal import ConformalScores
-from holue.recognition.doubts import Doubt, calibration_doubts, refuse_other_model, tell_doubts
-from holue.recognition.drift import DriftState
-from holue.recognition.fingerprint import Fingerprints, fingerprints
-from holue.recognition.identifications import Identifications, named
-from holue.recognition.knowledge import Knowledge, Known, begin, change, knowledge_of, learn
-from holue.recognition.leave_one_out import leave_one_out_calibration
-from holue.recognition.operating import Hold, OperatingPoint
-from holue.recognition.posterior import log_posterior
-from holue.recognition.quality import SCORES, QualityScore
-from holue.recognition.reading import Reading
-from holue.recognition.saved import read_recognizer, write_recognizer
-from holue.recognition.search import Search, SearchKind, search_of
-from holue.recognition.seeds import RandomState, generator
-from holue.recognition.settings import check_settings
-from holue.recognition.truth import correct_answers, people, truth_rows
-from holue.recognition.validation import (
+from holue.recognition.calibration.doubts import Doubt, calibration_doubts, refuse_other_model, tell_doubts
+from holue.recognition.calibration.drift import DriftState
+from holue.recognition.calibration.fingerprint import Fingerprints, fingerprints
+from holue.recognition.calibration.leave_one_out import leave_one_out_calibration
+from holue.recognition.calibration.truth import correct_answers, people, truth_rows
+from holue.recognition.calibration.validation import (
     point_at_fpir,
     point_at_threshold,
     quality_levels,
     require_two,
     validation_gallery,
 )
+from holue.recognition.identifications import Identifications, named
+from holue.recognition.model.operating_point import Hold, OperatingPoint
+from holue.recognition.model.posterior import log_posterior
+from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.reading import Reading
+from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
+from holue.recognition.risk.certificate import RiskCertificate
+from holue.recognition.risk.conformal import ConformalScores
+from holue.recognition.saved.recognizer_folder import read_recognizer, write_recognizer
+from holue.recognition.search import Search, SearchKind, search_of
+from holue.recognition.seeds import RandomState, generator
+from holue.recognition.settings import check_settings
+from holue.recognition.state import Knowledge, Known, begin, change, knowledge_of, learn
 
 
 class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
@@ -79,7 +79,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         How the enrolled gallery is read; see :class:`holue.recognition.search.Search`. Calibration reads exactly.
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
-        :class:`holue.recognition.risk.RiskController` finds a threshold with a guarantee; None filters nothing else.
+        :class:`holue.recognition.risk.controller.RiskController` finds a threshold with a guarantee; None filters nothing else.
     embedding_model : str or None
         The fingerprint of the model that the embeddings come from, such as ``EmbeddingFile.fingerprint``. Set it anew before
         probes of another model come, and the recogniser says that they do not fit.
@@ -333,7 +333,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     def doubts(self, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
         """Why the calibration may no longer fit (a gallery outgrown, another embedding model, drift); empty if nothing does.
 
-        ``predict`` and ``identify`` tell each of them once, as a :class:`holue.recognition.doubts.CalibrationWarning`.
+        ``predict`` and ``identify`` warn of each of them once: :class:`holue.recognition.calibration.doubts.CalibrationWarning`.
         """
         return calibration_doubts(self, drift=drift)
 

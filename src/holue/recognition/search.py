@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.errors import InvalidInputError, InvalidParameterError
-from holue.evidence.approximate import SMALLEST_GALLERY, ApproximateIndex
-from holue.evidence.compressed import scan_compressed
 from holue.evidence.evidence import NO_SUBJECT, Evidence
+from holue.evidence.ivf.index import SMALLEST_GALLERY, ApproximateIndex
+from holue.evidence.quantized.scan import scan_compressed
 from holue.evidence.scan import scan
 from holue.gallery.compressed import CompressedGallery, compress
 from holue.gallery.embeddings import FloatArray

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba.core.event import install_recorder
 
-from holue.evidence.approximate import SMALLEST_GALLERY
-from holue.evidence.loops import sweep
-from holue.recognition.doubts import CalibrationWarning
+from holue.evidence.ivf.index import SMALLEST_GALLERY
+from holue.evidence.kernels.exponential_sums import sweep
+from holue.recognition.calibration.doubts import CalibrationWarning
 from holue.recognition.quality import SCORES
 from holue.recognition.recognizer import OpenSetRecognizer
 from holue.recognition.search import SEARCHES, SearchKind

@@ -14,10 +14,10 @@ import numpy as np
 
 from holue.datasets.glyphs.rendering import Pixels
 from holue.datasets.glyphs.samples import GlyphSamples
-from holue.embedding.embedder import OnnxEmbedder
-from holue.embedding.embedding_file import EmbeddingFile, Names
-from holue.embedding.norm_concentration import NormConcentration
-from holue.embedding.onnx_head import OnnxHead
+from holue.embedding.heads.norm_concentration import NormConcentration
+from holue.embedding.heads.onnx_head import OnnxHead
+from holue.embedding.models.embedder import OnnxEmbedder
+from holue.embedding.models.embedding_file import EmbeddingFile, Names
 from holue.errors import CorruptArtifactError, InvalidInputError
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.recognition.quality.sample import pfe_quality

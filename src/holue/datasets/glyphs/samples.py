@@ -12,7 +12,7 @@ import numpy.typing as npt
 from holue.datasets.degradation import ImageLevels, draw_image_degradation, sample_generator
 from holue.datasets.glyphs.identities import Glyph
 from holue.datasets.glyphs.rendering import SIZE, Pixels, draw_variation, render
-from holue.embedding.embedding_file import Names
+from holue.embedding.models.embedding_file import Names
 from holue.errors import InvalidParameterError
 
 CLEAN = "clean"

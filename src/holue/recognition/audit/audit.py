@@ -23,9 +23,9 @@ from holue.recognition.audit.confusion import Straying, pair_of
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
 from holue.recognition.audit.populations import OneStranger, SamePerson, fault_probabilities
 from holue.recognition.audit.report import Report
+from holue.recognition.calibration.leave_one_out import weighted_threshold
 from holue.recognition.checks import check_share, check_threshold
-from holue.recognition.leave_one_out import weighted_threshold
-from holue.recognition.operating import OperatingPoint
+from holue.recognition.model.operating_point import OperatingPoint
 
 LIKELY = 0.5
 """Probability from which a fault is reported."""

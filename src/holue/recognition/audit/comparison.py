@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.others import evidence_of_others
+from holue.evidence.leave_one_out import evidence_of_others
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.left_out import LeftOut
-from holue.recognition.leave_one_out import stranger_scores
+from holue.recognition.calibration.leave_one_out import stranger_scores
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from scipy.special import betainc, ndtr
 
 from holue.errors import InvalidParameterError
-from holue.evidence.others import evidence_of_others
+from holue.evidence.leave_one_out import evidence_of_others
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.left_out import LeftOut
 

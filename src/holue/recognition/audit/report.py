@@ -16,7 +16,7 @@ from holue.recognition.audit.comparison import Comparison, Mask, Rows
 from holue.recognition.audit.confusion import Straying, pair_of, probability_taken
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
 from holue.recognition.audit.populations import QUARTILE
-from holue.recognition.operating import OperatingPoint
+from holue.recognition.model.operating_point import OperatingPoint
 
 POOR = 3.0
 """Robust standard deviations below typical from which a reference is poor: 1 in 740 where qualities are normal."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from holue.errors import CalibrationDataError, InvalidConcentrationError
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.causes import causes
-from holue.recognition.monotone import MonotoneHead
+from holue.recognition.quality.heads.monotone import MonotoneHead
 from holue.recognition.quality.score import QualityScore, State
 from holue.recognition.reading import Reading
 from holue.recognition.reasons import explain

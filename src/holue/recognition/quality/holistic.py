@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.head import ResidualSigmoidHead
+from holue.recognition.quality.heads.residual_sigmoid import ResidualSigmoidHead
 from holue.recognition.quality.holistic_sum import HolisticSumQuality
 from holue.recognition.quality.score import State
 from holue.recognition.reading import Reading

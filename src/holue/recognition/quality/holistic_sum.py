@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.gallery.embeddings import Float64Array
+from holue.recognition.quality.heads.standardizer import Standardizer
 from holue.recognition.quality.score import QualityScore, State
 from holue.recognition.reading import Reading
-from holue.recognition.standardizer import Standardizer
 
 
 class HolisticSumQuality(QualityScore):

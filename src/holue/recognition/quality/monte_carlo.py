@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.monte_carlo import monte_carlo_terms
+from holue.recognition.model.monte_carlo import monte_carlo_terms
+from holue.recognition.model.shared_samples import sampled_terms
 from holue.recognition.quality.holistic_sum import HolisticSumQuality
 from holue.recognition.reading import Reading
-from holue.recognition.shared_samples import sampled_terms
 
 LARGE_GALLERY = 100_000
 """Subjects beyond which samples are drawn per probe and streamed: shared samples need arrays as long as the gallery."""

@@ -1,0 +1,1 @@
+"""The measured numbers as text, tables and charts."""

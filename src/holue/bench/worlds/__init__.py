@@ -1,0 +1,1 @@
+"""Galleries and probes to measure on."""

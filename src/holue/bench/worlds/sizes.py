@@ -1,0 +1,67 @@
+"""Sizes: which galleries, batches and threads are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from holue.bench.measuring import PAUSE
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The comparison at one gallery size over dimensions, batches and threads; growth; what else a user waits for; compressed
+    galleries by subjects and dimensions; approximate evidence by subjects, in memory and mapped from disk."""
+
+    n_subjects: int = 100_000
+    dims: tuple[int, ...] = (512, 128)
+    batches: tuple[int, ...] = (1, 16, 64, 256, 1024)
+    threads: tuple[int, ...] = (1, 2)
+    growth_subjects: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    growth_dims: tuple[int, ...] = (64, 128, 256, 512)
+    growth_batches: tuple[int, ...] = (1, 64)
+    growth_dim: int = 128
+    mapped_subjects: int = 10_000_000
+    latency_calls: int = 200
+    seconds_each: float = 1.0
+    calibration_probes: int = 20_000
+    pooled_samples: int = 1_000_000
+    pooled_dim: int = 512
+    starts: int = 3
+    compressed_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (100_000, 128), (1_000_000, 128))
+    compressed_batches: tuple[int, ...] = (1, 16, 64, 256, 1024)
+    approximate_subjects: tuple[int, ...] = (100_000, 1_000_000)
+    approximate_mapped: int = 10_000_000
+    approximate_dim: int = 128
+    approximate_batches: tuple[int, ...] = (1, 16, 256)
+    approximate_probes: int = 4000
+    pause: float = PAUSE
+
+    def in_memory(self) -> Sizes:
+        """The same without the galleries on disk."""
+        return replace(self, mapped_subjects=0, approximate_mapped=0)
+
+
+FULL = Sizes()
+"""Every size. On two idle processors the usual sections take a quarter of an hour, 5 GB of memory and 5 GB of disk; compressed
+galleries seven minutes; approximate evidence eleven minutes and 6 GB of memory, nearly all of it for ten million subjects."""
+QUICK = Sizes(
+    n_subjects=20_000,
+    dims=(128,),
+    batches=(1, 64),
+    growth_subjects=(10_000, 40_000),
+    growth_dims=(64, 128),
+    mapped_subjects=0,
+    latency_calls=30,
+    seconds_each=0.3,
+    calibration_probes=2_000,
+    pooled_samples=100_000,
+    pooled_dim=128,
+    starts=1,
+    compressed_shapes=((20_000, 128),),
+    compressed_batches=(1, 64),
+    approximate_subjects=(10_000, 40_000),
+    approximate_mapped=0,
+    approximate_batches=(1, 64),
+    approximate_probes=400,
+)
+"""A look in a minute."""

@@ -1,0 +1,100 @@
+"""``holue audit``: the health of a gallery, before it hurts."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from holue.cli.output import Json, console, print_json, say
+from holue.datasets.formats.samples import read_samples
+from holue.errors import InvalidFileError
+from holue.evaluation.report.audit_page import SECTIONS, Picture, audit_page
+from holue.recognition.audit.audit import GalleryAudit, audit_gallery
+
+
+def audit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Samples of the gallery: .npz or .parquet.")],
+    fpir: Annotated[float, typer.Option(help="FPIR of the operating point, found on left-out samples.")] = 0.01,
+    threshold: Annotated[
+        float | None, typer.Option(help="The cosine your system accepts at, in place of --fpir.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Also write one page to read.")] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="Folder or .zip with the images, named by sample_id, for the page.")
+    ] = None,
+    show: Annotated[int, typer.Option(help="Findings of each kind in the printed tables.", min=1)] = 10,
+    json: Json = False,
+) -> None:
+    """Find what is wrong with a gallery: mislabelled samples, people enrolled twice, look-alikes, poor references, hubs.
+
+    FILE holds `embeddings` and `subject_id`, and optionally `concentration` or `quality` (for poor references), `media_id` and
+    `sample_id` (to name the samples). Every sample is compared with its own subject as it would be without it, and with everybody
+    else; each finding says what it costs in FNIR or FPIR. Example: `holue audit gallery.npz --html audit.html`
+    """
+    samples = read_samples(file)
+    picture = None if images is None else _pictures(images)
+    if html is not None and not html.resolve().parent.is_dir():
+        raise InvalidFileError(f"{html.resolve().parent}: no such folder to write {html.name} in")
+    found = audit_gallery(
+        samples.embeddings,
+        samples.subjects,
+        concentration=samples.concentration,
+        quality=samples.quality if samples.concentration is None else None,
+        media=samples.media_id,
+        sample_id=samples.sample_id,
+        target_fpir=fpir,
+        threshold=threshold,
+    )
+    if html is not None:
+        html.write_text(audit_page(found, name=file.stem, picture=picture), "utf-8")
+    if json:
+        print_json(found.to_dict())
+        return
+    _print(found, show)
+    if html is not None:
+        say(f"Page: {html}")
+
+
+def _print(found: GalleryAudit, show: int) -> None:
+    fnir = "" if found.fnir is None else f" and FNIR {found.fnir:.4f}"
+    console.print(
+        f"[bold]{found.n_subjects} subjects[/], {found.n_samples} samples; at threshold {found.point.threshold:.3f} "
+        f"left-out samples give FPIR {found.fpir:.4f}{fnir}, faults included."
+    )
+    for section in SECTIONS:
+        findings = getattr(found, section.kind)
+        if not findings:
+            say(f"{section.title}: none found", "dim")
+            continue
+        more = f" (first {show} of {len(findings)})" if len(findings) > show else f" ({len(findings)})"
+        table = Table(
+            title=f"{section.title}{more}", title_justify="left", caption=section.meaning, caption_justify="left"
+        )
+        for column in section.columns:
+            table.add_column(column.head, overflow="fold")
+        for finding in findings[:show]:
+            table.add_row(*(escape(column.text(finding)) for column in section.columns))
+        console.print(table)
+    for note in found.notes:
+        say(f"{note}.", "dim")
+
+
+def _pictures(path: Path) -> Picture:
+    if path.is_dir():
+        root = path.resolve()
+
+        def from_folder(name: str) -> bytes | None:
+            image = (root / name).resolve()
+            return image.read_bytes() if image.is_relative_to(root) and image.is_file() else None
+
+        return from_folder
+    if not zipfile.is_zipfile(path):
+        raise InvalidFileError(f"{path}: no folder and no .zip archive of images")
+    archive = zipfile.ZipFile(path)
+    names = set(archive.namelist())
+    return lambda name: archive.read(name) if name in names else None

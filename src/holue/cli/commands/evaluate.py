@@ -1,0 +1,165 @@
+"""``holue evaluate``: which method finds the errors, on anyone's embeddings."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from holue.cli.output import Json, console, say
+from holue.cli.several import separated
+from holue.cli.spelling import spelled
+from holue.datasets.formats.folder import load_folder
+from holue.errors import InvalidParameterError
+from holue.evaluation.comparison.results import Results
+from holue.evaluation.comparison.settings import Settings
+from holue.evaluation.comparison.study import evaluate as run_study
+from holue.evaluation.deployment.trust_study import trust_study
+from holue.evaluation.report.report import check_destination, results_json, write_report
+from holue.evaluation.report.tables import Cell, Table, prr_table, recognition_table
+from holue.progress import progress_bar
+
+DEFAULTS = Settings()
+
+
+def evaluate(
+    ctx: typer.Context,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder with dev/ and eval/, each with gallery and probes.")
+    ],
+    fpir: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FPIR ...", help="Target FPIRs, such as 0.05 0.1 0.2.", show_default="0.05 0.1 0.2"),
+    ] = None,
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME ...", help="Methods by name, such as galue holue, or all.", show_default="all"),
+    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report into this folder.")] = None,
+    threshold_from: Annotated[
+        str,
+        typer.Option(metavar="dev|eval", help="dev (fair) or eval (the paper's oracle protocol, labelled as such)."),
+    ] = DEFAULTS.threshold_from,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples behind every interval.")] = DEFAULTS.n_resamples,
+    seed: Annotated[int, typer.Option(help="Seed of the resamples and of the head's training.", min=0)] = DEFAULTS.seed,
+    max_rejection: Annotated[float, typer.Option(help="Largest filtered fraction.")] = DEFAULTS.max_rejection,
+    points: Annotated[
+        int | None,
+        typer.Option(
+            help="Points of the curve under which PRR is taken; 20 is the paper's.", show_default="every count"
+        ),
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="Temperature T of HolUE.")] = DEFAULTS.temperature,
+    unknown_prior: Annotated[float, typer.Option(help="Prior of 'not enrolled'.")] = DEFAULTS.unknown_prior,
+    trust: Annotated[
+        bool | None,
+        typer.Option(
+            "--trust/--no-trust",
+            help="Also certify which answers are safe to act on, with candidate sets, reasons and groups.",
+            show_default="with --report, unless the threshold is an oracle's",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare uncertainty methods on your own embeddings: which of them finds the errors?
+
+    DIR holds `dev/` and `eval/`, each with `gallery.npz` and `probes.npz` (or `.parquet`) with the keys `embeddings` and
+    `subject_id`, and optionally `concentration`, `variance`, `scale`, `quality`, `template_id`, `media_id`, `group`. Probes whose
+    subject is not in the gallery are strangers. Thresholds and heads are learnt on `dev/`, numbers are about `eval/`. One flat
+    file of embeddings is made into such a folder by `holue split`.
+
+    Prints the table of prediction rejection ratios. With `--report OUT` also writes `results.json`, `outcomes.parquet`,
+    `tables/`, `figures/` and `report.html`, one page to read, which also says at what certified error rate
+    answers can be acted on (`--trust`). Example: `holue evaluate faces --fpir 0.05 0.1 0.2 --report out`
+    """
+    targets = [_number("--fpir", text) for text in separated(fpir or [])] or list(DEFAULTS.fpir)
+    names = separated(methods or []) or ["all"]
+    if report is not None:
+        check_destination(report)
+    protocol = load_folder(folder)
+    quiet = json or not sys.stderr.isatty()
+    with nullcontext(None) if quiet else progress_bar("evaluating") as progress:
+        results = run_study(
+            protocol,
+            fpir=targets,
+            methods=names,
+            threshold_from=threshold_from,  # type: ignore[arg-type]
+            n_resamples=resamples,
+            seed=seed,
+            max_rejection=max_rejection,
+            points=points,
+            temperature=temperature,
+            unknown_prior=unknown_prior,
+            progress=progress,
+        )
+        if (report is not None and not results.settings.is_oracle) if trust is None else trust:
+            if progress is not None:
+                progress(1, 1, "which answers to act on")
+            study = trust_study(
+                protocol, target_fpir=results.settings.fpir[0], n_resamples=min(resamples, 1000), seed=seed
+            )
+            if study.refusal is not None:
+                study = replace(study, refusal=spelled(study.refusal, ctx.command))
+            results = replace(results, trust=study)
+        if report is not None:
+            if progress is not None:
+                progress(1, 1, "writing the report")
+            write_report(results, report, command=_command(folder, names, results, trust))
+    if json:
+        typer.echo(results_json(results), nl=False)
+        return
+    for table, intervals in ((prr_table(results), True), (recognition_table(results), False)):
+        console.print(_rich(table, intervals))
+        for note in table.notes:
+            say(note, "dim")
+    say(f"\n{results.answer}", "bold")
+    if results.trust is not None:
+        say(results.trust.answer)
+    if report is not None:
+        say(f"Report: {report / 'report.html'}")
+
+
+def _command(folder: Path, names: list[str], results: Results, trust: bool | None) -> str:
+    """The command that gives this report again: what differs from the defaults, and what the question was."""
+    settings = results.settings
+    words = ["holue", "evaluate", str(folder), "--fpir", *(f"{target:g}" for target in settings.fpir)]
+    words += ["--methods", *names, "--threshold-from", settings.threshold_from]
+    words += ["--resamples", str(settings.n_resamples), "--seed", str(settings.seed)]
+    for option, value, default in (
+        ("--max-rejection", settings.max_rejection, DEFAULTS.max_rejection),
+        ("--points", settings.points, DEFAULTS.points),
+        ("--temperature", settings.temperature, DEFAULTS.temperature),
+        ("--unknown-prior", settings.unknown_prior, DEFAULTS.unknown_prior),
+    ):
+        words += [] if value == default else [option, f"{value:g}"]
+    words += [] if trust is None else ["--trust" if trust else "--no-trust"]
+    return f"{shlex.join(words)} --report OUT"  # the same results are the same bytes, wherever they are written
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidParameterError(f"{option} takes numbers between 0 and 1, got {text!r}") from None
+
+
+def _rich(table: Table, intervals: bool) -> RichTable:
+    shown = RichTable(title=escape(f"{table.title}; {table.threshold}"), title_justify="left")
+    for i, head in enumerate(table.head):
+        shown.add_column(escape(head), justify="right" if i else "left")
+    for name, cells in table.rows:
+        shown.add_row(escape(name), *(_rich_cell(cell, intervals) for cell in cells))
+    return shown
+
+
+def _rich_cell(cell: Cell, interval: bool) -> str:
+    style = {1: "bold", 2: "underline"}.get(cell.place)
+    value = f"[{style}]{cell.value}[/]" if style else cell.value
+    return f"{value}\n[dim]{cell.interval}[/]" if interval and cell.interval else value

@@ -1,0 +1,102 @@
+"""``holue experiment``: the paper's tables on real faces, voices and animals."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from holue.cli.output import Json, console, print_json, say
+from holue.errors import InvalidFileError
+from holue.progress import progress_bar
+
+
+def experiment(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="lfw, speakers, chimpanzees or glyphs.")],
+    seeds: Annotated[int, typer.Option(help="How many random splits to average over.", min=1)] = 5,
+    report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report into this folder.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A part of the data and short training: a rehearsal.")] = False,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples behind every interval.", min=1)] = 1000,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Where embeddings and trained heads are kept.", show_default="HOLUE_CACHE or ~/.cache/holue"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run one experiment of the paper on real data and compare every method, on several random splits.
+
+    Reads the data where `HOLUE_DATA` points and the recognisers where `HOLUE_MODELS` points; `glyphs` comes with holue and needs
+    neither. Embeddings and trained heads are kept in the cache: the first run takes long, an interrupted one goes on where it
+    stopped, and a second one only evaluates.
+
+    Prints Table 1: the prediction rejection ratio of every method, means over seeds with intervals over subjects. With
+    `--report OUT` also writes `results.json`, `tables/`, `figures/` and `report.md`.
+    Example: `holue experiment lfw --seeds 5 --report lfw-run`
+    """
+    from holue.experiments.experiment import Size, run_experiment
+    from holue.experiments.registry import find_experiment
+    from holue.experiments.tables.experiment_report import check_destination, write_experiment
+    from holue.experiments.tables.summary_tables import prr_table, recognition_table
+
+    chosen = find_experiment(name)
+    if report is not None:
+        check_destination(report)
+    quiet = json or not sys.stderr.isatty()
+    with nullcontext(None) if quiet else progress_bar(name) as progress:
+        size = Size(quick=quick, cache_dir=cache, progress=progress)
+        document = run_experiment(chosen, seeds=seeds, n_resamples=resamples, size=size)
+    if report is not None:
+        write_experiment(document, report)
+    if json:
+        print_json(document)
+        return
+    main = document["variants"][0]
+    for table in (recognition_table(main), prr_table(main)):
+        shown = RichTable(title=escape(f"{table.title}; {table.threshold}"), title_justify="left")
+        for head in table.head:
+            shown.add_column(head)
+        for row, cells in table.rows:
+            shown.add_row(row, *(f"{cell.value} ({cell.interval})" if cell.interval else cell.value for cell in cells))
+        console.print(shown)
+    if report is not None:
+        say(f"The report is in {report}; start with report.md.")
+
+
+def results(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that `holue experiment` wrote.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the page here instead of printing it.")
+    ] = None,
+    remarks: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Markdown to put after the summary: why it came out so.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make one page of results from the runs of experiments, beside the paper's numbers.
+
+    Reads the `results.json` of every run and writes what was won and what was not: no number on the page is typed by hand.
+    With `--json` prints the summary alone. Example: `holue results lfw-run speakers-run --out docs/results.md`
+    """
+    from holue.experiments.tables.experiment_report import read_experiment
+    from holue.experiments.tables.results_page import results_page, summary
+
+    documents = [read_experiment(run) for run in runs]
+    text = ""
+    if remarks is not None:
+        if not remarks.is_file():
+            raise InvalidFileError(f"{remarks}: no such file of remarks")
+        text = remarks.read_text(encoding="utf-8")
+    page = results_page(documents, text)
+    if out is not None:
+        out.write_text(page, encoding="utf-8")
+    if json:
+        print_json(summary(documents))
+    elif out is None:
+        typer.echo(page)
+    else:
+        say(f"Written: {out}")

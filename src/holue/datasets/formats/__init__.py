@@ -1,0 +1,1 @@
+"""File formats that samples and protocols are read from."""

@@ -1,0 +1,1 @@
+"""Published protocols: IJB, Happywhale, VoxBlink, MS1MV2."""

@@ -1,0 +1,42 @@
+"""The application of a head to a file of embeddings: what ``holue apply`` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from holue.embedding.heads.onnx_head import OnnxHead
+from holue.embedding.inputs.model_input import Float32Array
+from holue.embedding.models.embedding_file import EmbeddingFile, read_arrays, write_arrays
+from holue.errors import InvalidEmbeddingsError, InvalidParameterError
+
+ABOUT_THE_EMBEDDING = ("concentration", "variance", "scale")
+"""What heads say of an embedding, which no longer holds for another one."""
+
+
+def apply_to_file(head: OnnxHead, file: str | Path, out: str | Path) -> Float32Array:
+    """Write ``file`` to ``out`` with the head's output under its own key, and return that output.
+
+    The key is ``concentration`` (scf), ``variance`` (pfe), ``scale`` (scaleface) or, in place of the recogniser's,
+    ``embeddings`` (arcface). Every other array is kept; ``out`` may be ``file``.
+    """
+    out = Path(out)
+    if out.suffix != ".npz":
+        raise InvalidParameterError(f"out must end in .npz, got {out}")
+    arrays, samples = read_arrays(Path(file)), EmbeddingFile.load(file)
+    if head.record["output"] != "embedding":
+        arrays[head.record["output"]] = output = head.predict_file(samples)
+    else:
+        stale = [key for key in ABOUT_THE_EMBEDDING if key in arrays]
+        if stale:
+            raise InvalidEmbeddingsError(
+                f"{file}: the key {stale[0]!r} is about the embedding that {head.path.name} would replace; apply "
+                f"{head.path.name} to a file without it, then train and apply other heads on the new embedding"
+            )
+        projected = head.reembed(samples)
+        output = projected.embeddings.astype(np.float32, copy=False)
+        arrays |= {"embeddings": output}
+        arrays |= {"fingerprint": np.asarray(projected.fingerprint), "model": np.asarray(projected.model)}
+    write_arrays(out, arrays)
+    return output

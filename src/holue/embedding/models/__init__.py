@@ -1,0 +1,1 @@
+"""Embedding models in ONNX files, and the files of embeddings they make."""

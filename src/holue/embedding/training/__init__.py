@@ -1,0 +1,1 @@
+"""Training of networks and heads, with torch."""

@@ -1,0 +1,1 @@
+"""Every method at every operating point of one protocol."""

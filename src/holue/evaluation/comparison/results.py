@@ -1,0 +1,224 @@
+"""Results: every number of an evaluation with its interval, and the probes behind them."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holue.evaluation.columns import FloatArray
+from holue.evaluation.comparison.methods import Method, Skipped
+from holue.evaluation.comparison.settings import Settings
+from holue.evaluation.deployment.trust_study import TrustStudy
+from holue.evaluation.intervals.estimates import Estimate, rounded
+from holue.evaluation.outcomes import Outcomes
+from holue.evaluation.protocol import IdentificationProtocol
+from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.model.shared_samples import N_SAMPLES
+
+FORMAT, VERSION = "holue-evaluation", 1
+CURVE_METRICS = ("f1", "fpir", "fnir", "misidentifications")
+"""The four rejection curves of the paper's Figure 2."""
+REFERENCES = ("random", "oracle")
+
+
+@dataclass(frozen=True, eq=False)
+class MethodResult:
+    """How well one method's quality orders the probes at one operating point.
+
+    ``quality`` is None where the method could not be fitted, and ``prr.reason`` says why. ``behind_best`` is the paired
+    difference of the best method's PRR and this one's; None for the best itself.
+    """
+
+    method: Method
+    quality: FloatArray | None
+    prr: Estimate
+    calibration: Estimate | None
+    behind_best: Estimate | None
+
+    def document(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        given = {"calibration_error": self.calibration, "behind_best": self.behind_best}
+        return {
+            "name": self.method.name,
+            "prr_f1": self.prr.document(),
+            **{name: number.document() for name, number in given.items() if number is not None},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PointResult:
+    """Everything at one operating point."""
+
+    target_fpir: float
+    development: OperatingPoint
+    point: OperatingPoint
+    outcomes: Outcomes
+    p_unknown: FloatArray
+    candidate_probabilities: FloatArray  # (n, k)
+    recognition: Mapping[str, Estimate]
+    methods: tuple[MethodResult, ...]
+    best: str | None
+    normalisation: Mapping[str, Mapping[str, Estimate]]
+    fractions: FloatArray
+    curves: Mapping[str, Mapping[str, FloatArray]]  # metric → method key or reference → values on ``fractions``
+
+    def of(self, key: str) -> MethodResult:
+        """The result of the method of this key."""
+        return next(result for result in self.methods if result.method.key == key)
+
+    @property
+    def ranked(self) -> list[MethodResult]:
+        """Methods that have a PRR, the best first."""
+        defined = [result for result in self.methods if result.prr.value is not None]
+        return sorted(defined, key=lambda result: -(result.prr.value or 0.0))
+
+    def document(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        counts = self.outcomes.counts
+        return {
+            "target_fpir": self.target_fpir,
+            "development": _point_document(self.development),
+            "evaluation": _point_document(self.point),
+            "solved_for": self.point.solved,
+            "solved_because": self.point.reason,
+            "counts": {
+                "true_positives": counts.true_positives,
+                "false_acceptances": counts.false_acceptances,
+                "false_rejections": counts.false_rejections,
+                "misidentifications": counts.misidentifications,
+                "true_negatives": counts.true_negatives,
+            },
+            "recognition": {name: number.document() for name, number in self.recognition.items()},
+            "best_method": self.best,
+            "methods": {result.method.key: result.document() for result in self.methods},
+            "normalisation": {
+                key: {source: number.document() for source, number in sources.items()}
+                for key, sources in self.normalisation.items()
+            },
+            "rejection_curves": {
+                "filtered_fraction": plain(self.fractions),
+                **{
+                    metric: {name: plain(values) for name, values in curves.items()}
+                    for metric, curves in self.curves.items()
+                },
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """What :func:`holue.evaluation.comparison.study.evaluate` found."""
+
+    protocol: IdentificationProtocol
+    settings: Settings
+    methods: tuple[Method, ...]
+    skipped: tuple[Skipped, ...]
+    points: tuple[PointResult, ...]
+    top_scores: FloatArray  # (n, k) cosines of the best candidates
+    top_index: NDArray[np.int64]  # (n, k) their gallery rows
+    trust: TrustStudy | None = None
+
+    @property
+    def best_score(self) -> FloatArray:
+        """Each probe's best cosine."""
+        return self.top_scores[:, 0]
+
+    @property
+    def correct_top(self) -> NDArray[np.bool_]:
+        """Whether each probe's best candidate is its own subject."""
+        part = self.protocol.evaluation
+        return np.asarray(part.gallery.subjects[self.top_index[:, 0]] == part.probe_subjects)
+
+    @property
+    def answer(self) -> str:
+        """The outcome in a sentence or two, at the first operating point."""
+        return answer(self)
+
+    def document(self) -> dict[str, Any]:
+        """The results document: plain values, strict JSON (undefined numbers are null, with their reason)."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "answer": self.answer,
+            "threshold": {"from": self.settings.threshold_from, "label": self.settings.label},
+            "protocol": {
+                "name": self.protocol.name,
+                "notes": list(self.protocol.notes),
+                **{role: part.counts for role, part in self.protocol.parts.items()},
+            },
+            "configuration": {
+                **self.settings.document(),
+                "methods": [method.key for method in self.methods],
+                "monte_carlo_samples": N_SAMPLES,
+            },
+            "skipped_methods": [
+                {"method": method.key, "name": method.name, "reason": method.reason} for method in self.skipped
+            ],
+            "operating_points": [point.document() for point in self.points],
+            **({} if self.trust is None else {"trust": self.trust.document()}),
+            "versions": {
+                "python": platform.python_version(),
+                **{package: version(package) for package in ("holue", "numpy", "scipy", "numba")},
+            },
+        }
+
+
+def answer(results: Results) -> str:
+    """Which method is best at the first operating point, by how much, and what filtering by it gains."""
+    point, level = results.points[0], f"{results.settings.level:.0%}".replace("%", " %")
+    start = f"At FPIR {point.target_fpir:g} ({results.settings.label}), "
+    ranked = point.ranked
+    if not ranked:
+        reason = next((result.prr.reason for result in point.methods if result.prr.reason), "no method has a value")
+        return f"{start}no method can be ranked: {reason}."
+    best = ranked[0]
+    sentence = (
+        f"{start}filtering by {best.method.name} gains {_share(best.prr.value)} of what a perfect filter could gain in F1"
+        f"{_between(best.prr, level)}"
+    )
+    if len(ranked) > 1:
+        second = ranked[1]
+        sentence += f"; next is {second.method.name} with {_share(second.prr.value)}"
+        behind = second.behind_best
+        if behind is not None and behind.low is not None:
+            sentence += ", clearly behind" if behind.low > 0 else ", not clearly behind (the paired interval holds 0)"
+    f1 = point.curves["f1"][best.method.key]
+    tenth = int(np.argmin(np.abs(point.fractions - 0.1)))
+    if np.isfinite(f1[[0, tenth]]).all() and tenth:
+        aside = _share(point.fractions[tenth])
+        sentence += f". Setting the least reliable {aside} aside moves F1 from {f1[0]:.3f} to {f1[tenth]:.3f}"
+    return f"{sentence}."
+
+
+def _share(value: float | None) -> str:
+    return f"{value:.0%}".replace("%", " %")
+
+
+def _between(number: Estimate, level: str) -> str:
+    if number.low is None or number.high is None:
+        return ""
+    return f" ({level} interval {100 * number.low:.0f} to {100 * number.high:.0f} %)"
+
+
+def _point_document(point: OperatingPoint) -> dict[str, Any]:
+    return {
+        "n_subjects": point.n_subjects,
+        "threshold": rounded(point.threshold),
+        "concentration": rounded(point.concentration),
+        "unknown_prior": rounded(point.unknown_prior),
+    }
+
+
+def plain(values: FloatArray) -> list[float | None]:
+    """Numbers as a list for JSON, None where they are NaN.
+
+    >>> plain(np.array([0.5, np.nan]))
+    [0.5, None]
+    """
+    return [None if np.isnan(value) else rounded(value) for value in values]

@@ -1,0 +1,1 @@
+"""What a deployment would see: certified risks, groups, growing galleries."""

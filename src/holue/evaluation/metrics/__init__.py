@@ -1,0 +1,1 @@
+"""Rates, curves and calibration errors: numbers from outcomes."""

@@ -1,0 +1,137 @@
+"""Report: an evaluation as a folder with the numbers, the tables, the figures and one page to read.
+
+OUT/results.json        every number with its interval, the configuration, versions and seeds
+OUT/outcomes.parquet    a row per probe and operating point
+OUT/tables/             .md, .csv, .tex
+OUT/figures/            .png, .svg
+OUT/report.html         one self-contained page
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from holue.evaluation.comparison.methods import grouped_reasons
+from holue.evaluation.comparison.outcome_table import KIND_NAMES, write_outcomes
+from holue.evaluation.comparison.results import FORMAT, MethodResult, PointResult, Results
+from holue.evaluation.outcomes import OutcomeKind
+from holue.evaluation.report.drawing import Drawing
+from holue.evaluation.report.figures import all_figures
+from holue.evaluation.report.page_template import filled_page
+from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder, written_whole
+from holue.evaluation.report.tables import Table, all_tables
+from holue.evaluation.report.trust_figure import three_way_figure
+from holue.evaluation.report.trust_tables import trust_tables
+from holue.recognition.quality import SCORES
+
+MOST_UNCERTAIN = 20
+_RIGHT = (OutcomeKind.TRUE_POSITIVE, OutcomeKind.TRUE_NEGATIVE)
+
+
+def write_report(results: Results, folder: str | Path, *, command: str = "") -> Path:
+    """Write the whole report, all or nothing; an earlier report there is replaced, anything else is refused.
+
+    ``command`` is what to run to get the same report again, for the page.
+    """
+    folder = Path(folder)
+    check_destination(folder)
+    with written_whole(folder) as partial:
+        (partial / "tables").mkdir()
+        (partial / "figures").mkdir()
+        _fill(results, partial, command)
+    return folder
+
+
+def check_destination(folder: str | Path) -> None:
+    """Refuse to write a report over anything but an earlier report or an empty folder; cheap, so ask before the work."""
+    check_result_folder(Path(folder), format=FORMAT, what="report")
+
+
+def results_json(results: Results) -> str:
+    """The results document as strict JSON."""
+    return json.dumps(results.document(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def report_page(results: Results, tables: list[Table], figures: list[Drawing], command: str = "") -> str:
+    """The page, with the figures inside it: it asks nothing of the network."""
+    first = results.points[0]
+    judged = next(iter(first.ranked), None) or next((r for r in first.methods if r.quality is not None), None)
+    return filled_page(
+        "holue.evaluation.report",
+        "report",
+        figures=figures,
+        results=results,
+        document=results.document(),
+        tables={table.name: table for table in tables},
+        uncertain=[] if judged is None else most_uncertain(results, first, judged),
+        judged=judged,
+        not_evaluated=grouped_reasons(results.skipped),
+        first=first,
+        trust=results.trust,
+        method_names={key: score.name for key, score in SCORES.items()},
+        command=command,
+    )
+
+
+@dataclass(frozen=True)
+class UncertainProbe:
+    """One of the least reliable answers, with what the gallery said."""
+
+    probe: str
+    truth: str
+    answer: str
+    outcome: str
+    right: bool
+    quality: float
+    p_unknown: float
+    candidates: tuple[tuple[str, float, float], ...]  # subject, cosine, probability
+
+
+def most_uncertain(results: Results, point: PointResult, judged: MethodResult) -> list[UncertainProbe]:
+    """The probes of lowest quality by one method, the most uncertain first."""
+    assert judged.quality is not None
+    part, outcomes = results.protocol.evaluation, point.outcomes
+    names = part.probe_templates if part.probe_templates is not None else np.arange(len(outcomes))
+    subjects = part.gallery.subjects
+
+    def describe(row: int) -> UncertainProbe:
+        index = results.top_index[row][:3]
+        kind = int(outcomes.kind[row])
+        return UncertainProbe(
+            probe=str(names[row]),
+            truth=str(part.probe_subjects[row]) if outcomes.mated[row] else "nobody enrolled",
+            answer=str(subjects[index[0]]) if outcomes.accepted[row] else "nobody enrolled",
+            outcome=KIND_NAMES[kind].replace("_", " "),
+            right=kind in _RIGHT,
+            quality=float(judged.quality[row]),  # type: ignore[index]
+            p_unknown=float(point.p_unknown[row]),
+            candidates=tuple(
+                (
+                    str(subjects[i]),
+                    float(results.top_scores[row, rank]),
+                    float(point.candidate_probabilities[row, rank]),
+                )
+                for rank, i in enumerate(index)
+            ),
+        )
+
+    order = np.argsort(judged.quality, kind="stable")[:MOST_UNCERTAIN]
+    return [describe(int(row)) for row in order]
+
+
+def _fill(results: Results, folder: Path, command: str) -> None:
+    tables = [*all_tables(results), *trust_tables(results)]
+    ways = three_way_figure(results)
+    figures = [*all_figures(results), *([] if ways is None else [ways])]
+    (folder / RESULTS_FILE).write_text(results_json(results), "utf-8")
+    write_outcomes(results, folder / "outcomes.parquet")
+    for table in tables:
+        for suffix, text in (("md", table.markdown()), ("csv", table.csv()), ("tex", table.tex())):
+            (folder / "tables" / f"{table.name}.{suffix}").write_text(text, "utf-8")
+    for figure in figures:
+        figure.save(folder / "figures")
+    (folder / "report.html").write_text(report_page(results, tables, figures, command), "utf-8")

@@ -1,0 +1,363 @@
+"""Approximate evidence: a large gallery without reading all of it.
+
+The gallery is grouped into lists of neighbours. A probe reads the lists nearest to it, row by row and exactly; what the
+others weigh is estimated from their moments and a fixed sample (see ``tail.py``), and the evidence carries the standard
+errors. The cost grows like √K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from hashlib import blake2b
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidInputError, InvalidParameterError
+from holue.evidence.accumulator import Accumulator
+from holue.evidence.evidence import NO_SUBJECT, Evidence, merge
+from holue.evidence.ivf.inverted_lists import Lists, group
+from holue.evidence.ivf.kmeans import ITERATIONS, Float32Array, Step
+from holue.evidence.ivf.list_loops import products, visit, visitors_of
+from holue.evidence.ivf.sample import Mask, Sample
+from holue.evidence.ivf.tail import Unread, with_tail
+from holue.evidence.ivf.tail_calibration import Misfit
+from holue.evidence.kernels.kernel import _sums
+from holue.evidence.link import Link, cosine_link
+from holue.evidence.precision import Precision
+from holue.evidence.scan import _places, _sharpness, _threads, scan
+from holue.evidence.threads.blas import single_threaded
+from holue.evidence.threads.thread_pool import Share, team
+from holue.gallery.embeddings import Float64Array, FloatArray
+from holue.gallery.gallery import Gallery
+
+SMALLEST_GALLERY = 10_000
+"""Subjects under which reading everything is as fast."""
+Progress = Callable[[int, int], None]
+"""Called with the steps done and the steps in all."""
+SAMPLED_ROWS = 8192
+PROBES_AT_ONCE = 512
+"""Probes whose scores with centres and sample are in memory at once."""
+PROBES_PER_THREAD = 8
+"""Under which a further thread costs more than it brings."""
+TRIALS = 4096
+"""Noisy copies of enrolled rows that decide how many lists to read."""
+FEWEST_LISTS = 32
+"""Lists read where fewer would find the mates: strangers are weighed better with some more, and reading them costs little."""
+LEARNED_ROWS = 1024
+"""Rows of the gallery that stand in for probes to learn the misfit."""
+LEARNED_AT_ONCE = 128
+LEARNED_AT, LEARNED_BEYOND = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0), (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
+"""Sharpnesses it is learned at, as multiples of the sample's reach."""
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximateIndex:
+    """A gallery's lists and sample, with the number of lists a probe reads.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal((10_000, 16), dtype=np.float32)
+    >>> x /= np.linalg.norm(x, axis=1, keepdims=True)
+    >>> index = ApproximateIndex.build(x, n_lists=64, n_probe=8, seed=0)
+    >>> evidence = index.scan(x[:1], [50.0, 2.5])
+    >>> int(evidence.top_index[0, 0]), evidence.n_subjects
+    (0, 10000)
+    >>> bool(evidence.precision.log_mass_error[0, 1] < 0.01)
+    True
+    """
+
+    lists: Lists
+    sample: Sample
+    misfit: Misfit
+    n_probe: int
+    fingerprint: str
+    later: FloatArray | None = None  # rows enrolled after the lists were made: read one by one until the next build
+
+    @classmethod
+    def build(
+        cls,
+        gallery: Gallery | FloatArray,
+        *,
+        n_lists: int | None = None,
+        n_probe: int | None = None,
+        n_sample: int = SAMPLED_ROWS,
+        mated_cosine: float = 0.8,
+        recall: float = 0.999,
+        seed: int | np.random.Generator = 0,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Group a gallery of at least 10 000 subjects; the same seed gives the same index.
+
+        The lists are a copy of the gallery in another order, float32 and in memory: 4 K d bytes, 5 GB for ten million
+        subjects of 128 features, beside the gallery itself, which may stay on disk. A million takes about a minute of
+        two processors, during which ``progress`` hears how far it is.
+
+        ``n_lists`` is about 8 √K by default. ``n_probe``, the lists a probe reads, is by default as many as find the own
+        list of an enrolled row blurred to the cosine ``mated_cosine`` in a share ``recall`` of trials; set that cosine to
+        the lowest at which mated probes are to be found, and check it with :meth:`lists_needed` on probes of your own.
+        """
+        directions = _directions(gallery)
+        n_subjects = len(directions)
+        if n_subjects < SMALLEST_GALLERY:
+            raise GalleryTooSmallError(
+                f"approximate evidence needs at least {SMALLEST_GALLERY} subjects, got {n_subjects}: "
+                "scan() reads so few exactly in a moment"
+            )
+        if n_lists is None:
+            n_lists = 2 ** round(np.log2(8 * np.sqrt(n_subjects)))
+        _check_whole("n_lists", n_lists, 1)
+        _check_whole("n_sample", n_sample, 2)
+        for field, value in (("mated_cosine", mated_cosine), ("recall", recall)):
+            if not 0 < value < 1:
+                raise InvalidParameterError(f"{field} must be between 0 and 1, got {value!r}")
+        rng = np.random.default_rng(seed)
+        workers = _threads(None, directions.size * int(n_lists))
+        step = _counted(progress, 2 * ITERATIONS + LEARNED_ROWS // LEARNED_AT_ONCE)
+        with single_threaded():
+            lists = group(directions, int(n_lists), rng, workers=workers, step=step)
+        sample = Sample.draw(lists, int(n_sample), rng)
+        made = cls(lists, sample, Misfit.unknown(), 1, fingerprint_of(directions))
+        if n_probe is None:
+            rows = rng.integers(n_subjects, size=TRIALS)
+            n_probe = max(made.lists_needed(_blurred(directions[rows], mated_cosine, rng), rows, recall), FEWEST_LISTS)
+        _check_whole("n_probe", n_probe, 1)
+        made = replace(made, n_probe=min(int(n_probe), len(lists)))
+        return replace(made, misfit=made._learn(directions, mated_cosine, rng, workers, step))
+
+    def __len__(self) -> int:
+        return len(self.lists.rows) + (0 if self.later is None else len(self.later))
+
+    def __repr__(self) -> str:
+        later = "" if self.later is None else f", {len(self.later)} later rows"
+        return (
+            f"ApproximateIndex({len(self)} subjects, d={self.dim}, {self.n_probe} of {len(self.lists)} lists read, "
+            f"{len(self.sample)} rows sampled{later})"
+        )
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates, d."""
+        return int(self.lists.vectors.shape[1])
+
+    def lists_needed(self, directions: FloatArray, rows: npt.ArrayLike, recall: float = 0.999) -> int:
+        """How many lists have to be read so that a share ``recall`` of mated probes meets its own gallery row."""
+        mates = self.lists.of_rows()[np.asarray(rows)]
+        needed = np.empty(len(mates), dtype=np.int64)
+        for first in range(0, len(mates), 1024):
+            part = slice(first, first + 1024)
+            scores = np.asarray(directions[part], dtype=np.float32) @ self.lists.centres.T
+            needed[part] = (scores >= np.take_along_axis(scores, mates[part, None], axis=1)).sum(axis=1)
+        return int(np.quantile(needed, recall, method="higher"))
+
+    def follow(self, gallery: Gallery | FloatArray) -> Self:
+        """The index of a later version of the gallery: rows enrolled since are read one by one until the next build.
+
+        Rows that were removed or replaced move all others, and are an error: build again.
+        """
+        directions = _directions(gallery)
+        known = len(self.lists.rows)
+        if len(directions) < known or fingerprint_of(directions[:known]) != self.fingerprint:
+            raise InvalidInputError(
+                f"the first {known} rows of the gallery are not those the index was built from (subjects were removed, "
+                "replaced or reordered): build the index again"
+            )
+        return replace(self, later=directions[known:] if len(directions) > known else None)
+
+    def scan(
+        self,
+        directions: FloatArray,
+        sharpness: npt.ArrayLike,
+        *,
+        top_k: int = 5,
+        link: Link = cosine_link,
+        n_probe: int | None = None,
+        threads: int | None = None,
+    ) -> Evidence:
+        """Evidence of the whole gallery about unit ``directions`` (n, d), the unread part estimated; all in float32.
+
+        The top is that of the lists read, its scores exact. ``n_probe`` reads more lists than the index was built
+        for; with all of them nothing is left to estimate. Probes are trusted to be valid.
+        """
+        a = _sharpness(sharpness)
+        if link is not cosine_link:
+            raise InvalidParameterError(
+                "approximate evidence knows the cosine link only (von Mises-Fisher classes); use scan() for other class models"
+            )
+        if n_probe is not None:
+            _check_whole("n_probe", n_probe, self.n_probe)  # the errors were learned with so many read
+        if directions.shape[1] != self.dim:
+            raise InvalidEmbeddingsError(
+                f"directions have {directions.shape[1]} features, the index has {self.dim}: "
+                "both must come from the same embedding model"
+            )
+        probes = np.ascontiguousarray(directions, dtype=np.float32)
+        n_read = min(int(n_probe or self.n_probe), len(self.lists))
+        places = _places(top_k)
+        reads = n_read * (len(self.lists.rows) // len(self.lists)) + len(self.sample) + len(self.lists)
+        workers = min(_threads(threads, len(probes) * reads * self.dim), max(len(probes) // PROBES_PER_THREAD, 1))
+        whole = Evidence.empty(len(probes), a, places)
+        tail = np.zeros((4, len(probes), len(a)))
+        with single_threaded(), team(workers) as share:
+            for first in range(0, len(probes), PROBES_AT_ONCE):
+                block = slice(first, first + PROBES_AT_ONCE)
+                unread = self._route(probes[block], n_read, workers, share)
+                seen = self._visit(unread, a, places, workers, share)
+                whole.top_scores[block], whole.top_index[block] = seen.top_scores, seen.top_index
+                tail[:, block] = _completed(seen, unread, self.misfit, workers, share)
+        log_mass, mean_score, log_mass_error, mean_score_error = tail
+        precision = replace(
+            Precision.exact(*log_mass.shape), log_mass_error=log_mass_error, mean_score_error=mean_score_error
+        )
+        known = replace(
+            whole, log_mass=log_mass, mean_score=mean_score, n_subjects=len(self.lists.rows), precision=precision
+        )
+        if self.later is None:
+            return known
+        added = scan(probes, self.later.astype(np.float32, copy=False), a, top_k=top_k, threads=threads)
+        return merge(known, added.shifted(len(self.lists.rows)))
+
+    def _visit(
+        self, unread: Unread, a: Float64Array, top_k: int, workers: int, share: Share, *, far: bool = False
+    ) -> Evidence:
+        """Evidence of the lists that are near the probes (or of those that are not), shared among threads list by list."""
+        visitors, firsts = visitors_of(~unread.near if far else unread.near)
+        cuts = np.searchsorted(firsts, [worker * firsts[-1] // workers for worker in range(1, workers)]).tolist()
+
+        def read(part: tuple[int, int]) -> Evidence:
+            begin, end = part
+            sums = Accumulator.start(len(unread.probes), a, top_k)
+            starts = self.lists.starts[begin : end + 1]
+            visit(unread.probes, self.lists.vectors, starts, visitors, firsts[begin : end + 1], *_sums(sums))
+            return sums.evidence()
+
+        seen: Evidence = reduce(merge, share(read, list(zip([0, *cuts], [*cuts, len(self.lists)]))))
+        # Equal scores go to the earlier row of the gallery; the lists are in another order.
+        index = np.where(seen.top_index == NO_SUBJECT, NO_SUBJECT, self.lists.rows[seen.top_index])
+        order = np.lexsort((index, -seen.top_scores), axis=1)
+        return replace(
+            seen,
+            top_scores=np.take_along_axis(seen.top_scores, order, axis=1),
+            top_index=np.take_along_axis(index, order, axis=1),
+        )
+
+    def _route(self, probes: Float32Array, n_read: int, workers: int, share: Share) -> Unread:
+        """Which lists are near the probes, and the mean scores of all; shared among threads probe by probe."""
+        means = np.empty((len(probes), len(self.lists)), dtype=np.float32)
+        near = np.empty(means.shape, dtype=bool)
+
+        def route(part: slice) -> None:
+            scores = products(probes[part], self.lists.centres)
+            near[part] = _nearest(scores, n_read)
+            np.multiply(scores, self.lists.mean_lengths, out=means[part])
+
+        share(route, _slices(len(probes), workers))
+        return Unread(probes, means, near, self.lists, self.sample)
+
+    def _learn(
+        self, directions: FloatArray, mated_cosine: float, rng: np.random.Generator, workers: int, step: Step
+    ) -> Misfit:
+        """How the expected mass of the unread lists compares with the true one, for rows of the gallery as probes.
+
+        Half of them are blurred, as mated probes are. With its own list read a row is not among what is unread: it is
+        left out.
+        """
+        if not np.isfinite(self.sample.reach):
+            return Misfit.unknown()
+        small, large = self.sample.reach * np.array(LEARNED_AT), self.sample.reach * np.array(LEARNED_BEYOND)
+        rows = rng.choice(len(directions), LEARNED_ROWS, replace=False)
+        probes = np.asarray(directions[rows], dtype=np.float32)
+        probes[::2] = _blurred(probes[::2], mated_cosine, rng)
+        own = self.lists.of_rows()[rows]
+        log_off, mean_off = [], []
+        with single_threaded(), team(workers) as share:
+            for first in range(0, LEARNED_ROWS, LEARNED_AT_ONCE):
+                block = slice(first, first + LEARNED_AT_ONCE)
+                unread = self._route(probes[block], self.n_probe, workers, share)
+                unread.near[np.arange(LEARNED_AT_ONCE), own[block]] = True
+                some = ~unread.near.all(axis=1)
+                truth = self._visit(unread, np.concatenate([small, large]), 0, workers, share, far=True)
+                log_mass, mean = _expected(unread, small, large)
+                log_off.append(truth.log_mass[some] - log_mass[some])
+                mean_off.append(truth.mean_score[some] - mean[some])
+                step()
+        if not any(map(len, log_off)):
+            return Misfit.unknown()
+        return Misfit.learn(small, large, np.concatenate(log_off), np.concatenate(mean_off))
+
+
+def _expected(unread: Unread, small: Float64Array, large: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Log-mass and mean score (n, g + e) expected of the unread lists; of those that read all, anything."""
+    log_mass, mean = np.empty((2, len(unread.probes), len(small)))
+    for column, a in enumerate(small):
+        measured = unread.measure(float(a))
+        log_mass[:, column] = measured.log_unit + np.log(np.where(measured.expected > 0, measured.expected, 1.0))
+        mean[:, column] = measured.expected_mean
+    log_highest, mean_highest = unread.highest(large, np.full((len(mean), len(large)), -np.inf))
+    return np.hstack([log_mass, log_highest]), np.hstack([mean, mean_highest])
+
+
+def _counted(progress: Progress | None, total: int) -> Step:
+    """Something to call after every step."""
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    return step
+
+
+def _completed(seen: Evidence, unread: Unread, misfit: Misfit, workers: int, share: Share) -> Float64Array:
+    """What was seen, with the tail of what was not (4, n, m); shared among threads probe by probe."""
+
+    def complete(part: slice) -> Float64Array:
+        return with_tail(seen.log_mass[part], seen.mean_score[part], seen.sharpness, unread.of(part), misfit)
+
+    return np.concatenate(share(complete, _slices(len(unread.probes), workers)), axis=1)
+
+
+def _slices(n: int, workers: int) -> list[slice]:
+    """So many probes in parts of one size, one for each thread."""
+    each = -(-n // workers)
+    return [slice(i, i + each) for i in range(0, n, each)]
+
+
+def fingerprint_of(directions: FloatArray) -> str:
+    """A digest of a gallery's rows, to know whether an index was made from them."""
+    digest = blake2b(digest_size=16)
+    digest.update(str((directions.shape, directions.dtype.str)).encode())
+    for first in range(0, len(directions), 65536):
+        digest.update(directions[first : first + 65536].tobytes())
+    return digest.hexdigest()
+
+
+def _directions(gallery: Gallery | FloatArray) -> FloatArray:
+    return gallery.directions if isinstance(gallery, Gallery) else np.asarray(gallery)
+
+
+def _blurred(directions: FloatArray, cosine: float, rng: np.random.Generator) -> FloatArray:
+    """Unit vectors at the given cosine to these, in random ways; in one dimension, where there are none, the same again."""
+    noise = rng.standard_normal(directions.shape)
+    noise -= np.einsum("ij,ij->i", noise, directions)[:, None] * directions
+    length = np.linalg.norm(noise, axis=1, keepdims=True)
+    some = length > 0
+    aside = np.sqrt(1 - cosine**2) * noise / np.where(some, length, 1.0)
+    blurred: FloatArray = np.where(some, cosine * directions + aside, directions)
+    return blurred
+
+
+def _nearest(scores: Float32Array, count: int) -> Mask:
+    """The lists (n, L) with the ``count`` highest centre scores of each probe; equal ones come along."""
+    least = np.partition(scores, scores.shape[1] - count, axis=1)[:, scores.shape[1] - count]
+    near: Mask = scores >= least[:, None]
+    return near
+
+
+def _check_whole(field: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidParameterError(f"{field} must be a whole number of at least {least}, got {value!r}")

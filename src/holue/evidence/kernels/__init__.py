@@ -1,0 +1,1 @@
+"""How probes read blocks of exact templates: the compiled loops."""

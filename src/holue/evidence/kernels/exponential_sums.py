@@ -1,0 +1,358 @@
+"""Loops: the compiled inside of the kernels. A cached compilation notices only changes in its own file.
+
+The fast loops read float32 cosines while they are still in the cache, in chunks of ``CHUNK`` subjects: one pass finds the
+chunk's best score, and only if that can enter the top, or raise the running maximum ``p``, is anything compared or rescaled.
+Then per sharpness ``a`` the chunk adds ``Σ e^{a(s−p)}`` and ``Σ (s−p) e^{a(s−p)}``, with one vectorised exponential per score:
+
+    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial (relative error 2e-7).
+
+Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 over 8 or more
+lanes, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
+that of the cosine times the sharpness, plus at most 4e-6. A chunk whose best score weighs less than 2^-48 of the maximum's is not
+weighed, nor are 32 neighbours whose best does, which leaves out less than 4e-15 K of the mass.
+
+The linked loops are the plain float64 form of the same sums, for every link and precision.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
+# Compiled functions and the code that generates them have no Python types to check.
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from holue.evidence.kernels.row_products import multiply_rows
+from holue.evidence.kernels.simd import (
+    FLOATS,
+    INT64,
+    LANES,
+    add_across,
+    add_each,
+    any_above,
+    ask_for,
+    constant,
+    greater,
+    load,
+    multiply_add,
+    powers_of_two,
+    row_starts,
+    save,
+    spread,
+)
+from holue.sphere.compiled import njit
+
+CHUNK = 512
+"""Subjects weighed at once: 2 KiB of scores."""
+GROUP = 32
+"""Subjects compared with the top at once, in a chunk whose best score belongs there."""
+TILE_SUBJECTS, TILE_PROBES = 4, 3
+"""Subjects × probes multiplied at once."""
+ROW_BY_ROW = 5
+"""Up to so many probes the memory is slower than multiplying them one by one with each row it brings; measured."""
+
+_UNNOTICED = np.float32(-48.0)  # all that is left out of K subjects is less than K · 2^-48 of a sum that is at least 1
+_LOWEST = np.float32(-125.0)  # the least exponent of which 2^r · 2^f is a normal float32
+_WIDEST = np.float32(2.05)  # two cosines are at most 2 apart, and rounding
+_C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
+    np.float32(c) for c in (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398931, 0.00015353531)
+)
+_BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
+_STEP = 4 * LANES  # scores weighed side by side
+_LINE = 16  # float32 in a cache line
+_WHOLE = types.intp
+_ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over vector lanes
+
+
+@intrinsic
+def _greater(typing_context, left, right):
+    """The greater of two float32. Python's ``max`` is honest about NaN, and for that reason is not vectorised."""
+
+    def generate(context, builder, signature, arguments):
+        condition = builder.fcmp_ordered(">", *arguments, flags=("fast",))
+        return builder.select(condition, *arguments, flags=("fast",))
+
+    return types.float32(types.float32, types.float32), generate
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _highest(row):
+    best = row[0]
+    for j in range(row.shape[0]):
+        best = _greater(best, row[j])
+    return best
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _power_of_two(exponent):
+    """``2^x`` for ``x`` in −126 … 0, in float32."""
+    whole = np.rint(exponent)
+    f = exponent - whole
+    fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * (_C5 + f * _C6)))))
+    return fraction * np.int32((np.int32(whole) + _BIAS) << _FRACTION_BITS).view(np.float32)
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _weigh(row, peak, slope):
+    """``Σ 2^{slope·(s−peak)}`` and ``Σ (s−peak) 2^{slope·(s−peak)}`` over one chunk."""
+    mass = np.float32(0.0)
+    moment = np.float32(0.0)
+    for j in range(row.shape[0]):
+        below = row[j] - peak
+        weight = _power_of_two(_greater(slope * below, _LOWEST))
+        mass += weight
+        moment += below * weight
+    return mass, moment
+
+
+def _weigher(wide):
+    """The sums of ``_weigh`` over the first ``end`` scores, a multiple of 32, as an intrinsic.
+
+    ``wide`` is for exponents that may leave the format: they are held at ``slope·lowest``, and 32 scores that are all below
+    ``peak + faint`` are left out.
+    """
+
+    def generate(context, builder, signature, arguments):
+        row, end, *numbers = arguments
+        start = context.make_array(signature.args[0])(context, builder, row).data
+        peak, slope, lowest, faint = (spread(builder, number) for number in numbers)
+        sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(2)] for _ in range(2)]
+
+        def add(below):
+            for number, (x, weight) in enumerate(zip(below, powers_of_two(builder, slope, below))):
+                mass, moment = (places[number % 2] for places in sums)
+                builder.store(builder.fadd(builder.load(mass), weight), mass)
+                builder.store(multiply_add(builder, x, weight, builder.load(moment)), moment)
+
+        with cgutils.for_range_slice(builder, INT64(0), end, INT64(_STEP)) as (j, _):
+            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, LANES)]
+            below = [builder.fsub(load(builder, start, at, FLOATS), peak) for at in places]
+            if wide:
+                with builder.if_then(any_above(builder, below, faint)):
+                    add([greater(builder, x, lowest) for x in below])
+            else:
+                add(below)
+        results = [add_across(builder, builder.fadd(builder.load(even), builder.load(odd))) for even, odd in sums]
+        return context.make_tuple(builder, signature.return_type, results)
+
+    def weigh(typing_context, row, end, peak, slope, lowest, faint):
+        return types.UniTuple(types.float32, 2)(row, _WHOLE, *[types.float32] * 4), generate
+
+    return intrinsic(weigh)
+
+
+_weigh_all, _weigh_noticed = _weigher(wide=False), _weigher(wide=True)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _weigh_chunk(row, peak, slope):
+    """``_weigh``, with all scores but the last few weighed eight at a time."""
+    whole = row.shape[0] - row.shape[0] % _STEP
+    if slope * _WIDEST < -_LOWEST:
+        mass, moment = _weigh_all(row, whole, peak, slope, peak, peak)
+    else:
+        mass, moment = _weigh_noticed(row, whole, peak, slope, _LOWEST / slope, _UNNOTICED / slope)
+    if whole < row.shape[0]:
+        rest_mass, rest_moment = _weigh(row[whole:], peak, slope)
+        mass += rest_mass
+        moment += rest_moment
+    return mass, moment
+
+
+@njit(cache=True, nogil=True)
+def _insert(row, first_subject, top_scores, top_index):
+    """Insert scores into one probe's running top; an equal score never displaces a smaller index."""
+    last = top_scores.shape[0] - 1
+    worst = top_scores[last]
+    for j in range(row.shape[0]):
+        if row[j] < worst:
+            continue
+        score, subject = row[j], first_subject + j
+        # Blocks may come in any order, so an equal score has to compare indices.
+        if score == worst and top_index[last] <= subject:
+            continue
+        place = last
+        while place > 0 and (
+            top_scores[place - 1] < score or (top_scores[place - 1] == score and top_index[place - 1] > subject)
+        ):
+            top_scores[place] = top_scores[place - 1]
+            top_index[place] = top_index[place - 1]
+            place -= 1
+        top_scores[place] = score
+        top_index[place] = subject
+        worst = top_scores[last]
+
+
+@njit(cache=True, nogil=True)
+def absorb_cosines(scores, width, first_subject, top_scores, top_index, sharpness, slope, peak, mass, moment):
+    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums.
+
+    ``slope`` is the sharpness in powers of two, ``a / ln 2``, as float32.
+    """
+    top_k = top_scores.shape[1]
+    for i in range(top_scores.shape[0]):
+        for begin in range(0, width, CHUNK):
+            row = scores[i, begin : min(begin + CHUNK, width)]
+            best = _highest(row)
+            if top_k > 0 and best >= top_scores[i, top_k - 1]:
+                for at in range(0, row.shape[0], GROUP):
+                    group = row[at : min(at + GROUP, row.shape[0])]
+                    if _highest(group) >= top_scores[i, top_k - 1]:
+                        _insert(group, first_subject + begin + at, top_scores[i], top_index[i])
+            if best > peak[i]:
+                if peak[i] > -np.inf:
+                    rise = best - peak[i]
+                    for t in range(sharpness.shape[0]):
+                        shrink = np.exp(-sharpness[t] * rise)
+                        moment[i, t] = shrink * (moment[i, t] - rise * mass[i, t])
+                        mass[i, t] *= shrink
+                peak[i] = best
+            highest = np.float32(peak[i])
+            for t in range(sharpness.shape[0]):
+                if slope[t] * (best - highest) > _UNNOTICED:
+                    chunk_mass, chunk_moment = _weigh_chunk(row, highest, slope[t])
+                    mass[i, t] += chunk_mass
+                    moment[i, t] += chunk_moment
+
+
+@intrinsic
+def _tile(typing_context, block, row, last, probes, i, length, scores, j):
+    """Products of four subjects ``row..`` with three probes ``i..`` in registers, written to ``scores[i.., j..]``.
+
+    They run over the first ``length`` coordinates, a multiple of 8; past the ``last`` subject its own row stands in. Twelve
+    vectors of eight sums run side by side, and each loaded coordinate is used three or four times, so that the loads keep up with
+    the products. Written out because the automatic vectoriser finds this form only sometimes; and every score is summed in the
+    same order, so that equal rows score equally.
+    """
+
+    def generate(context, builder, signature, arguments):
+        block, row, last, probes, i, length, scores, j = arguments
+        subjects, _ = row_starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
+        directions, _ = row_starts(context, builder, signature.args[3], probes, i, TILE_PROBES)
+        places, _ = row_starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
+        sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in subjects] for _ in directions]
+        with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
+            # The probes are held and one subject passes at a time: three, one and twelve sums fill sixteen registers.
+            held = [load(builder, start, t, FLOATS) for start in directions]
+            for number, start in enumerate(subjects):
+                g = load(builder, start, t, FLOATS)
+                for x, own in zip(held, sums):
+                    builder.store(multiply_add(builder, x, g, builder.load(own[number])), own[number])
+        for place, own in zip(places, sums):
+            save(builder, add_each(builder, [builder.load(total) for total in own]), place, j)
+        return context.get_dummy_value()
+
+    return types.void(block, _WHOLE, _WHOLE, probes, _WHOLE, _WHOLE, scores, _WHOLE), generate
+
+
+@intrinsic
+def _fetch(typing_context, block, row, last):
+    """Ask the memory for the four subjects from ``row``, which are next: short rows end before it would have guessed them."""
+
+    def generate(context, builder, signature, arguments):
+        block, row, last = arguments
+        starts, width = row_starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
+        with cgutils.for_range_slice(builder, INT64(0), width, INT64(_LINE)) as (t, _):
+            for start in starts:
+                ask_for(builder, builder.gep(start, [t]), 0)
+        return context.get_dummy_value()
+
+    return types.void(block, _WHOLE, _WHOLE), generate
+
+
+@njit(cache=True, nogil=True)
+def multiply(probes, block, begin, width, scores, at):
+    """Products of the probes with the rows ``begin .. begin + width`` of a block, written to ``scores`` from column ``at`` on.
+
+    Three probes at a time, but few of them, and what is left of many, one by one; eight columns at a time, so ``scores`` has room
+    up to the next multiple.
+    """
+    n, dim = probes.shape
+    last, whole = block.shape[0] - 1, dim - dim % LANES
+    if n <= ROW_BY_ROW:
+        for j in range(0, width, LANES):
+            for i in range(n):
+                multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
+    else:
+        threes = n - n % TILE_PROBES
+        for j in range(0, width, LANES):
+            for four in range(j, min(j + LANES, width), TILE_SUBJECTS):
+                _fetch(block, begin + four + TILE_SUBJECTS, last)
+                for i in range(0, threes, TILE_PROBES):
+                    _tile(block, begin + four, last, probes, i, whole, scores, at + four)
+            for i in range(threes, n):
+                multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
+    for t in range(whole, dim):
+        for i in range(n):
+            for j in range(width):
+                scores[i, at + j] += probes[i, t] * block[begin + j, t]
+
+
+@njit(cache=True, nogil=True)
+def sweep(probes, block, first_subject, scores, top_scores, top_index, sharpness, slope, peak, mass, moment):
+    """Multiply and absorb chunk by chunk: for few probes, where a gallery row is worth reading only once.
+
+    ``scores`` (n, CHUNK) is room for one chunk.
+    """
+    for begin in range(0, block.shape[0], CHUNK):
+        width = min(CHUNK, block.shape[0] - begin)
+        multiply(probes, block, begin, width, scores, 0)
+        absorb_cosines(
+            scores, width, first_subject + begin, top_scores, top_index, sharpness, slope, peak, mass, moment
+        )
+
+
+@njit(cache=True, nogil=True)
+def close_sums(sharpness, peak, mass, moment, log_mass, mean_score):
+    """Write ``ln Σ e^{a g}`` and ``Σ g e^{a g} / Σ e^{a g}`` from sums relative to the maximum; −inf and 0 of no subject."""
+    for i in range(mass.shape[0]):
+        for t in range(mass.shape[1]):
+            log_mass[i, t], mean_score[i, t] = -np.inf, 0.0
+            if mass[i, t] > 0:
+                log_mass[i, t] = sharpness[t] * peak[i] + np.log(mass[i, t])
+                mean_score[i, t] = peak[i] + moment[i, t] / mass[i, t]
+
+
+@njit(cache=True, nogil=True)
+def absorb_top(scores, first_subject, top_scores, top_index):
+    """Insert a block's scores, of any precision, into the running top."""
+    if top_scores.shape[1] > 0:
+        for i in range(scores.shape[0]):
+            _insert(scores[i], first_subject, top_scores[i], top_index[i])
+
+
+@njit(cache=True, nogil=True)
+def absorb_mass(linked, sharpness, peak, mass, moment):
+    """Add a block's linked scores to the running sums, relative to the running maximum."""
+    n, b = linked.shape
+    m = sharpness.shape[0]
+    if m == 0:
+        return
+    for i in range(n):
+        highest = peak[i]
+        for j in range(b):
+            if linked[i, j] > highest:
+                highest = float(linked[i, j])
+        if highest == -np.inf:
+            continue
+        if peak[i] > -np.inf:
+            rise = highest - peak[i]
+            for t in range(m):
+                shrink = np.exp(-sharpness[t] * rise)
+                moment[i, t] = shrink * (moment[i, t] - rise * mass[i, t])
+                mass[i, t] *= shrink
+        peak[i] = highest
+        for t in range(m):
+            a = sharpness[t]
+            total = 0.0
+            weighted = 0.0
+            for j in range(b):
+                below = float(linked[i, j]) - highest
+                weight = np.exp(a * below) if below > -np.inf else 0.0
+                if weight > 0.0:
+                    total += weight
+                    weighted += below * weight
+            mass[i, t] += total
+            moment[i, t] += weighted

@@ -1,0 +1,177 @@
+"""Kernel: how probes read one gallery block into their running sums. The only hot place.
+
+Four kernels give the same evidence: ``SweepKernel`` for few float32 probes (bound by reading the gallery once), ``PanelKernel``
+for many (bound by multiplying) or, where the processor has wider vectors than it uses, ``ProductKernel`` (by the matrix library),
+and ``LinkedKernel`` for every other link and precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.evidence.accumulator import Accumulator
+from holue.evidence.kernels.exponential_sums import CHUNK, absorb_cosines, absorb_mass, absorb_top, sweep
+from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, are_fastest, in_tiles, panel_room, sweep_panels
+from holue.evidence.link import Link, cosine_link
+from holue.gallery.embeddings import Float64Array, FloatArray
+
+Float32Array = npt.NDArray[np.float32]
+Room = tuple[Float32Array, ...]
+
+FEW_PROBES = 64
+"""Up to so many probes the sweep is faster than the matrix library; measured at d = 128 and 512."""
+PROBE_BLOCK = 1024
+SUBJECT_BLOCK = 2048
+SWEEP_BLOCK = 65536
+PRODUCT_BLOCK = 2048
+"""Subjects per matrix product: the library packs the probes anew for each, so few are slow; the scores fit the L3 cache."""
+
+
+class Kernel(Protocol):
+    """Probes bound to a way of reading gallery blocks."""
+
+    @property
+    def block_rows(self) -> int:
+        """Subjects this kernel likes to read at once."""
+        ...
+
+    @property
+    def uses_blas(self) -> bool:
+        """Whether it calls the matrix library, which then has to be held to one thread."""
+        ...
+
+    def room(self) -> Room:
+        """A thread's own place for what is computed on the way, made once: new memory for each block costs a tenth of it."""
+        ...
+
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+        """Take one gallery block, whose first row is ``first_subject`` of the gallery, into the sums."""
+        ...
+
+
+def kernel_for(probes: FloatArray, link: Link) -> Kernel:
+    """The fastest kernel that is exact for these probes and this link."""
+    if link is not cosine_link or probes.dtype != np.float32:
+        return LinkedKernel(probes, link)
+    if len(probes) <= FEW_PROBES:
+        return SweepKernel(probes)
+    return PanelKernel(probes, in_tiles(probes)) if are_fastest() else ProductKernel(probes)
+
+
+@dataclass(frozen=True)
+class LinkedKernel:
+    """One matrix product per block, the link on its scores, sums by the library's exponential in float64."""
+
+    probes: FloatArray
+    link: Link
+    uses_blas: bool = True
+
+    @property
+    def block_rows(self) -> int:
+        """Subjects at once."""
+        return SUBJECT_BLOCK
+
+    def room(self) -> Room:
+        """None: the link makes new arrays anyway."""
+        return ()
+
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+        """Take in one block."""
+        held = block.astype(self.probes.dtype, copy=False)
+        for first in range(0, len(self.probes), PROBE_BLOCK):
+            rows = slice(first, first + PROBE_BLOCK)
+            part = sums.rows(rows)
+            scores = self.probes[rows] @ held.T
+            absorb_top(scores, first_subject, part.top_scores, part.top_index)
+            absorb_mass(self.link(scores, first), part.sharpness, part.peak, part.mass, part.moment)
+        sums.n_subjects += len(block)
+
+
+@dataclass(frozen=True)
+class ProductKernel:
+    """One float32 matrix product per block into a small buffer, read while it is in the cache."""
+
+    probes: Float32Array
+    uses_blas: bool = True
+
+    @property
+    def block_rows(self) -> int:
+        """Subjects at once."""
+        return PRODUCT_BLOCK if len(self.probes) > PROBE_BLOCK // 2 else 2 * PRODUCT_BLOCK
+
+    def room(self) -> Room:
+        """For the scores of one block of probes with one of subjects."""
+        return (np.empty(min(len(self.probes), PROBE_BLOCK) * self.block_rows, dtype=np.float32),)
+
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+        """Take in one block."""
+        held = block.astype(np.float32, copy=False)
+        for first in range(0, len(self.probes), PROBE_BLOCK):
+            rows = slice(first, first + PROBE_BLOCK)
+            probes = self.probes[rows]
+            scores = room[0][: len(probes) * len(held)].reshape(len(probes), len(held))
+            np.matmul(probes, held.T, out=scores)
+            absorb_cosines(scores, len(block), first_subject, *_sums(sums.rows(rows)))
+        sums.n_subjects += len(block)
+
+
+@dataclass(frozen=True)
+class PanelKernel:
+    """Products and sums in one loop over chunks laid out in panels; the scores never leave the cache."""
+
+    probes: Float32Array
+    tiles: Float32Array
+    uses_blas: bool = False
+
+    @property
+    def block_rows(self) -> int:
+        """Subjects at once."""
+        return SWEEP_BLOCK
+
+    def room(self) -> Room:
+        """For the panels of one chunk and the scores of some probes."""
+        return panel_room(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+        """Take in one block."""
+        held = np.ascontiguousarray(block, dtype=np.float32)
+        sweep_panels(self.tiles, held, first_subject, *room, *_sums(sums))
+        sums.n_subjects += len(block)
+
+
+@dataclass(frozen=True)
+class SweepKernel:
+    """Products and sums in one loop over the gallery's rows; the scores of a chunk never leave the cache."""
+
+    probes: Float32Array
+    uses_blas: bool = False
+
+    @property
+    def block_rows(self) -> int:
+        """Subjects at once."""
+        return SWEEP_BLOCK
+
+    def room(self) -> Room:
+        """For the scores of one chunk."""
+        return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
+
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+        """Take in one block."""
+        held = np.ascontiguousarray(block, dtype=np.float32)
+        sweep(self.probes, held, first_subject, *room, *_sums(sums))
+        sums.n_subjects += len(block)
+
+
+def slopes(sharpness: Float64Array) -> Float32Array:
+    """Sharpness in powers of two, as the loops take it."""
+    # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
+    return np.asarray(np.minimum(sharpness / np.log(2.0), 1e30), dtype=np.float32)
+
+
+def _sums(sums: Accumulator) -> tuple[npt.NDArray[np.generic], ...]:
+    slope = slopes(sums.sharpness)
+    return sums.top_scores, sums.top_index, sums.sharpness, slope, sums.peak, sums.mass, sums.moment

@@ -1,0 +1,216 @@
+"""Compressed loops: the compiled inside of a scan over codes: products, and what probes and listed rows need beside them.
+
+What is compiled here contains functions of ``loops.py``, ``lanes.py``, ``row_products.py`` and ``bounded_loops.py``: after a
+change there, touch this file, or the cache keeps the old ones.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
+# Compiled functions and the code that generates them have no Python types to check.
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+
+import numpy as np
+from llvmlite import binding  # type: ignore[import-untyped]
+from numba import config, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from holue.evidence.kernels.exponential_sums import _ANY_ORDER, _WHOLE, CHUNK, multiply, sweep
+from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, fill_panels, multiply_panels
+from holue.evidence.kernels.row_products import halves, multiply_rows
+from holue.evidence.kernels.simd import INT64, LANES, row_starts, save
+from holue.evidence.quantized.bounded_loops import absorb_probes, absorb_scores
+from holue.sphere.compiled import njit
+
+UNPACKED = 64
+"""Rows unpacked at once, so that they are still in the cache when they are multiplied."""
+
+
+@cache
+def reads_halves() -> bool:
+    """Whether this processor converts float16 itself; without it the compiler would call a library that may not be there."""
+    features, name = config.CPU_FEATURES, config.CPU_NAME  # type: ignore[attr-defined]
+    if features is not None:
+        return "+f16c" in features
+    if name not in (None, "host"):
+        return False
+    return bool(binding.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")
+
+
+@intrinsic
+def _unpack(typing_context, codes, row, room, at):
+    """Write one row of float16 as float32 to row ``at`` of ``room``."""
+
+    def generate(context, builder, signature, arguments):
+        codes, row, room, at = arguments
+        (start,), length = row_starts(context, builder, signature.args[0], codes, row, 1)
+        (place,), _ = row_starts(context, builder, signature.args[2], room, at, 1)
+        with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
+            save(builder, halves(builder, start, t), place, t)
+        return context.get_dummy_value()
+
+    return types.void(codes, _WHOLE, room, _WHOLE), generate
+
+
+@njit(cache=True, nogil=True)
+def unpack(codes, begin, width, room):
+    """Write the rows ``begin .. begin + width`` of float16 as float32 to the first rows of ``room``."""
+    for j in range(width):
+        _unpack(codes, begin + j, room, j)
+
+
+@njit(cache=True, nogil=True)
+def sweep_codes(
+    codes,
+    scales,
+    errors,
+    first,
+    last,
+    probes,
+    steps,
+    first_subject,
+    scores,
+    keys,
+    subjects,
+    sharpness,
+    slope,
+    peak,
+    sums,
+):
+    """Multiply the codes of the rows ``first .. last`` themselves, chunk by chunk; ``steps`` is what a probe's code is worth."""
+    room = np.empty(CHUNK, dtype=np.float32)
+    for begin in range(first, last, CHUNK):
+        width = min(CHUNK, last - begin)
+        for j in range(0, width, LANES):
+            for i in range(probes.shape[0]):
+                multiply_rows(codes, begin + j, last - 1, probes, i, codes.shape[1], scores, j)
+        for i in range(probes.shape[0]):
+            for j in range(width):
+                scores[i, j] *= scales[begin + j] * steps[i]
+        absorb_scores(
+            scores, width, errors, begin, first_subject + begin, room, keys, subjects, sharpness, slope, peak, sums
+        )
+
+
+@njit(cache=True, nogil=True)
+def sweep_unpacked(
+    codes,
+    errors,
+    first,
+    last,
+    probes,
+    rows,
+    first_subject,
+    scores,
+    keys,
+    subjects,
+    sharpness,
+    slope,
+    peak,
+    sums,
+):
+    """Unpack some float16 rows of ``first .. last`` at a time to float32 ``rows`` (UNPACKED, width), and multiply them there."""
+    room = np.empty(CHUNK, dtype=np.float32)
+    for begin in range(first, last, CHUNK):
+        width = min(CHUNK, last - begin)
+        for at in range(0, width, UNPACKED):
+            size = min(UNPACKED, width - at)
+            unpack(codes, begin + at, size, rows)
+            multiply(probes, rows, 0, size, scores, at)
+        absorb_scores(
+            scores, width, errors, begin, first_subject + begin, room, keys, subjects, sharpness, slope, peak, sums
+        )
+
+
+@njit(cache=True, nogil=True)
+def sweep_half_panels(
+    codes,
+    errors,
+    first,
+    last,
+    tiles,
+    panels,
+    first_subject,
+    scores,
+    keys,
+    subjects,
+    sharpness,
+    slope,
+    peak,
+    sums,
+):
+    """Lay some float16 rows of ``first .. last`` out in float32 panels, and multiply them with some probes at a time."""
+    at_once = PROBES_AT_ONCE // TILE_PROBES
+    room = np.empty(CHUNK, dtype=np.float32)
+    for begin in range(first, last, CHUNK):
+        width = min(CHUNK, last - begin)
+        fill_panels(codes, begin, width, panels)
+        for tile in range(0, tiles.shape[0], at_once):
+            multiply_panels(panels, width, tiles, tile, min(tile + at_once, tiles.shape[0]), scores, codes, 0)
+            at, subject = tile * TILE_PROBES, first_subject + begin
+            absorb_probes(scores, at, width, errors, begin, subject, room, keys, subjects, sharpness, slope, peak, sums)
+
+
+@njit(cache=True, nogil=True)
+def code_probes(probes, largest_code, longest_sum, codes, steps):
+    """Probes as int16 with a step each: as fine as the largest code allows, and as the sum of all magnitudes of codes does."""
+    for i in range(probes.shape[0]):
+        highest, total = 0.0, 0.0
+        for t in range(probes.shape[1]):
+            highest = max(highest, abs(probes[i, t]))
+            total += abs(probes[i, t])
+        # Rounded up, so that rounding to float32 cannot make it too fine.
+        steps[i] = np.float32(max(highest / largest_code, total / longest_sum) * (1 + 1e-6))
+        if steps[i] == 0:
+            steps[i] = 1
+        for t in range(probes.shape[1]):
+            codes[i, t] = np.int16(np.rint(probes[i, t] / np.float64(steps[i])))
+
+
+@njit(cache=True, nogil=True)
+def measure_probes(probes, held, steps, lengths, off):
+    """``‖z‖`` of every probe, and ``‖z − ẑ‖`` of what is held of it, in float64."""
+    for i in range(probes.shape[0]):
+        own, missed = 0.0, 0.0
+        for t in range(probes.shape[1]):
+            difference = probes[i, t] - np.float64(steps[i]) * np.float64(held[i, t])
+            own += probes[i, t] * probes[i, t]
+            missed += difference * difference
+        lengths[i], off[i] = np.sqrt(own), np.sqrt(missed)
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def exact_products(rows, probes, places, products):
+    """Products of every probe's own exact ``rows`` (n, R, d) in float64, each written to its place."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            total = 0.0
+            for t in range(rows.shape[2]):
+                total += np.float64(rows[i, j, t]) * probes[i, t]
+            products[i, places[i, j]] = total
+
+
+@njit(cache=True, nogil=True)
+def exact_top(rows, probes, subjects, top_scores, top_index):
+    """The top among every probe's own float32 ``rows`` (n, R, d) of ``subjects``, as a scan of each probe alone finds it."""
+    scores = np.empty((1, CHUNK), dtype=np.float32)
+    none, no_slope, no_sums = np.empty(0), np.empty(0, dtype=np.float32), np.empty((1, 0))
+    for i in range(rows.shape[0]):
+        peak = np.full(1, -np.inf)
+        one = slice(i, i + 1)
+        sweep(probes[one], rows[i], 0, scores, top_scores[one], top_index[one], none, no_slope, peak, no_sums, no_sums)
+        for place in range(top_index.shape[1]):
+            if top_index[i, place] >= 0:
+                top_index[i, place] = subjects[i, top_index[i, place]]
+
+
+@njit(cache=True, nogil=True)
+def in_gallery_order(listed, subjects, places):
+    """Write every probe's listed subjects in ascending order, and the places they had."""
+    for i in range(listed.shape[0]):
+        places[i] = np.argsort(listed[i])
+        for j in range(listed.shape[1]):
+            subjects[i, j] = listed[i, places[i, j]]

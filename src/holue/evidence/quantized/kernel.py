@@ -1,0 +1,242 @@
+"""Compressed kernel: how probes read the codes of a compressed gallery, and how far the scores they find may be off.
+
+``CodeKernel`` multiplies the codes themselves with few probes (bound by reading them once). For more probes int8 goes to
+``TileKernel``, which multiplies whole numbers faster than floating point can; float16 is unpacked, a few rows at a time by
+``UnpackingKernel``, for many probes into panels by ``HalfPanelKernel`` or, where those are not the fastest, a block for a matrix
+product by ``UnpackedProductKernel``.
+
+A score is off by ``|s − ŝ| ≤ e_c + β``, where ``e_c`` is the compressed row's own error and, with ``ẑ`` the probe as the kernel
+holds it,
+
+    β = (‖z − ẑ‖ + γ ‖ẑ‖) max‖μ̂‖ + max(‖z‖ − 1, 0) max e + 2^−22,      γ = n 2^−24 / (1 − n 2^−24)
+
+for products whose every term goes through at most n roundings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
+from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, are_fastest, in_tiles, panel_room
+from holue.evidence.kernels.row_products import RUNNING
+from holue.evidence.quantized.bounded_loops import absorb_scores
+from holue.evidence.quantized.bounded_sums import BoundedSums
+from holue.evidence.quantized.code_loops import (
+    UNPACKED,
+    code_probes,
+    measure_probes,
+    reads_halves,
+    sweep_codes,
+    sweep_half_panels,
+    sweep_unpacked,
+    unpack,
+)
+from holue.evidence.quantized.code_tiles import code_room, code_tiles, sweep_tiles
+from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, CompressedPart
+from holue.gallery.embeddings import Float64Array
+
+Float32Array = npt.NDArray[np.float32]
+Room = tuple[npt.NDArray[Any], ...]
+
+FEWEST_PROBES = {"float16": 6, "int8": 5}
+"""Up to so many probes multiplying the codes themselves, anew for each, costs less than unpacking them once; measured."""
+LARGEST_PROBE_CODE = 32767
+_UNIT = 2.0**-24
+_LONGEST_SUM = 2**31 - 1
+
+
+class CompressedKernel(Protocol):
+    """Probes bound to a way of reading codes."""
+
+    @property
+    def beta(self) -> Float64Array:
+        """What a score (n,) may be off beside the row's own error."""
+        ...
+
+    @property
+    def lengths(self) -> Float64Array:
+        """``‖z‖`` (n,), which is 1 but for rounding."""
+        ...
+
+    @property
+    def uses_blas(self) -> bool:
+        """Whether it calls the matrix library, which then has to be held to one thread."""
+        ...
+
+    def room(self) -> Room:
+        """A thread's own place for what is computed on the way."""
+        ...
+
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+        """Take the rows ``first .. last`` of a part, which begins at subject ``start``, into the sums."""
+        ...
+
+
+def compressed_kernel_for(probes: Float64Array, gallery: CompressedGallery) -> CompressedKernel:
+    """The fastest kernel for these probes."""
+    n, width = len(probes), gallery.parts[0].codes.shape[1]
+    if gallery.form == "int8":
+        codes, steps = np.zeros((n, width), dtype=np.int16), np.empty(n, dtype=np.float32)
+        # The sum of all products has to fit 32 bits; every code may be rounded up by a half.
+        code_probes(probes, LARGEST_PROBE_CODE, _LONGEST_SUM / LARGEST_CODE - gallery.dim, codes, steps)
+        kernel = CodeKernel if n <= FEWEST_PROBES["int8"] else TileKernel
+        return kernel(codes, steps, *_margins(probes, codes, steps, gallery, roundings=4))
+    single, ones = np.zeros((n, width), dtype=np.float32), np.ones(n, dtype=np.float32)
+    single[:, : gallery.dim] = probes
+    if n <= FEWEST_PROBES["float16"] and reads_halves():
+        # Four running sums, their pairs, and three halvings of eight lanes.
+        return CodeKernel(single, ones, *_margins(probes, single, ones, gallery, roundings=width // (8 * RUNNING) + 10))
+    # Unpacking rounds once, multiplying once, and a sum of d terms in any order at most d times.
+    margins = _margins(probes, single, ones, gallery, roundings=gallery.dim + 3)
+    if n <= FEW_PROBES and reads_halves():
+        return UnpackingKernel(single, *margins)
+    if reads_halves() and are_fastest():
+        return HalfPanelKernel(single, in_tiles(single), *margins)
+    return UnpackedProductKernel(single, *margins)
+
+
+def _margins(
+    probes: Float64Array,
+    held: npt.NDArray[np.generic],
+    steps: Float32Array,
+    gallery: CompressedGallery,
+    *,
+    roundings: int,
+) -> tuple[Float64Array, Float64Array]:
+    """``β`` and ``‖z‖`` (n,) of probes held as ``steps · held``."""
+    lengths, off = np.empty(len(probes)), np.empty(len(probes))
+    measure_probes(probes, held, steps, lengths, off)
+    gamma = roundings * _UNIT / (1 - roundings * _UNIT)
+    beta = (off + gamma * (lengths + off)) * gallery.largest_norm + 4 * _UNIT * (1 + gallery.error)
+    return beta + np.maximum(lengths - 1, 0.0) * gallery.error, lengths
+
+
+@dataclass(frozen=True)
+class CodeKernel:
+    """Products of the codes themselves, and sums, in one loop over the rows."""
+
+    probes: Float32Array | npt.NDArray[np.int16]
+    steps: Float32Array  # (n,) what a code of the probe is worth
+    beta: Float64Array
+    lengths: Float64Array
+    uses_blas: bool = False
+
+    def room(self) -> Room:
+        """For the scores of one chunk."""
+        return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
+
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+        """Take in some rows."""
+        arrays = part.codes, part.scales, part.errors
+        sweep_codes(*arrays, first, last, self.probes, self.steps, start, room[0], *sums.arrays)
+
+
+@dataclass(frozen=True)
+class TileKernel:
+    """Products of int8 codes with many probes at once, in tiles."""
+
+    probes: npt.NDArray[np.int16]
+    steps: Float32Array  # (n,) what a code of the probe is worth
+    beta: Float64Array
+    lengths: Float64Array
+    uses_blas: bool = False
+
+    @cached_property
+    def tiles(self) -> tuple[npt.NDArray[np.int32], Float32Array]:
+        """The probes and their steps, filled up to whole tiles."""
+        tiles = code_tiles(self.probes)
+        steps = np.ones(len(tiles) * TILE_PROBES, dtype=np.float32)
+        steps[: len(self.steps)] = self.steps
+        return tiles, steps
+
+    def room(self) -> Room:
+        """For the unpacked rows of one chunk, and for the scores of some probes with them."""
+        return code_room(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+        """Take in some rows."""
+        panels, scores = room
+        arrays = part.codes, part.scales, part.errors
+        sweep_tiles(*arrays, first, last, *self.tiles, panels, start, scores, *sums.arrays)
+
+
+@dataclass(frozen=True)
+class UnpackingKernel:
+    """Some rows of float16 unpacked to float32 at a time, and multiplied while they are in the cache."""
+
+    probes: Float32Array
+    beta: Float64Array
+    lengths: Float64Array
+    uses_blas: bool = False
+
+    def room(self) -> Room:
+        """For the scores of one chunk, and for the rows."""
+        scores = np.empty((len(self.probes), CHUNK), dtype=np.float32)
+        return scores, np.zeros((UNPACKED, self.probes.shape[1]), dtype=np.float32)
+
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+        """Take in some rows."""
+        scores, rows = room
+        sweep_unpacked(part.codes, part.errors, first, last, self.probes, rows, start, scores, *sums.arrays)
+
+
+@dataclass(frozen=True)
+class HalfPanelKernel:
+    """Rows of float16 laid out in float32 panels, as those of many probes with float32 rows are (see ``kernel.py``)."""
+
+    probes: Float32Array
+    tiles: Float32Array
+    beta: Float64Array
+    lengths: Float64Array
+    uses_blas: bool = False
+
+    def room(self) -> Room:
+        """For the panels of one chunk and the scores of some probes."""
+        return panel_room(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+        """Take in some rows."""
+        panels, scores = room
+        sweep_half_panels(part.codes, part.errors, first, last, self.tiles, panels, start, scores, *sums.arrays)
+
+
+@dataclass(frozen=True)
+class UnpackedProductKernel:
+    """A block of float16 rows unpacked to float32, and one matrix product with it."""
+
+    probes: Float32Array
+    beta: Float64Array
+    lengths: Float64Array
+    uses_blas: bool = True
+
+    def room(self) -> Room:
+        """For the scores of a block, for its rows, and for the keys of a chunk."""
+        scores = np.empty(min(len(self.probes), PROBE_BLOCK) * PRODUCT_BLOCK, dtype=np.float32)
+        rows, keys = (
+            np.empty((PRODUCT_BLOCK, self.probes.shape[1]), dtype=np.float32),
+            np.empty(CHUNK, dtype=np.float32),
+        )
+        return scores, rows, keys
+
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+        """Take in some rows."""
+        for begin in range(first, last, PRODUCT_BLOCK):
+            width = min(PRODUCT_BLOCK, last - begin)
+            rows = room[1][:width]
+            if reads_halves():
+                unpack(part.codes, begin, width, rows)
+            else:
+                rows[:] = part.codes[begin : begin + width].view(np.float16)
+            for at in range(0, len(self.probes), PROBE_BLOCK):
+                probes = self.probes[at : at + PROBE_BLOCK]
+                scores = room[0][: len(probes) * width].reshape(len(probes), width)
+                np.matmul(probes, rows.T, out=scores)
+                own = sums.rows(slice(at, at + PROBE_BLOCK))
+                absorb_scores(scores, width, part.errors, begin, start + begin, room[2], *own.arrays)

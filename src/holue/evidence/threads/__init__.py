@@ -1,0 +1,1 @@
+"""Threads of a scan: the thread pool, and the matrix library held to one thread."""

@@ -1,0 +1,1 @@
+"""The results of experiments as tables and pages."""

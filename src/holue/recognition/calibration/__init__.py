@@ -1,0 +1,1 @@
+"""What validation data settle, and when that no longer holds."""

@@ -1,0 +1,209 @@
+"""Leave-one-out calibration: an operating point and a quality from the gallery's own samples, with no development set.
+
+Every sample is a probe twice: **mated**, against a gallery in which its own subject's template is pooled without it, and
+**non-mated**, against a gallery in which its own subject is left out. Neither refits anything: the evidence of all *other*
+subjects is taken once (see ``evidence/leave_one_out.py``), and the mated probe's own subject is merged into it at its
+corrected score.
+
+What it cannot know, in the order of importance: strangers who differ from the enrolled (other cameras, no relatives in the
+gallery); people enrolled twice, who look like strangers accepted and raise the threshold (``holue audit`` finds them); and
+that a left-out template has one sample fewer than the real one, so that mated probes look slightly worse. Every *subject*
+counts the same for the threshold, however many samples it has. The left-out subject of a non-mated probe stays as an empty
+place, so that all probes share one K; that moves its log-odds by ln(K/(K−1)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import CalibrationDataError, GalleryTooSmallError, InvalidParameterError, InvalidSubjectsError
+from holue.evidence.evidence import concatenate, merge
+from holue.evidence.leave_one_out import evidence_of_one, evidence_of_others
+from holue.gallery.embeddings import Float64Array
+from holue.gallery.gallery import Gallery
+from holue.gallery.left_out import LeftOut
+from holue.recognition.calibration.doubts import refuse_other_model
+from holue.recognition.calibration.fingerprint import fingerprints
+from holue.recognition.calibration.truth import correct_answers
+from holue.recognition.calibration.validation import point_at_threshold, quality_levels
+from holue.recognition.checks import check_share
+from holue.recognition.model.operating_point import OperatingPoint, tail_of
+from holue.recognition.quality import SCORES
+from holue.recognition.reading import Reading
+from holue.recognition.risk.conformal import ConformalScores
+from holue.recognition.seeds import generator
+from holue.recognition.settings import check_settings
+from holue.recognition.state import change, knowledge_of
+
+if TYPE_CHECKING:
+    from holue.recognition.recognizer import OpenSetRecognizer
+
+SCAN_THEMSELVES = ("holue-mc", "holue-closed")
+"""Methods that read the gallery anew, where the sample's own subject would be met again."""
+SAME_TEMPLATE = 1e-3
+"""How far a template pooled here may be from the enrolled one, as 1 − cosine: float16 galleries and other orders of summing."""
+
+
+def leave_one_out_calibration(
+    recognizer: OpenSetRecognizer, X: object, y: object, concentration: object = None, *, media: object = None
+) -> OpenSetRecognizer:
+    """Calibrate a fitted recogniser on the very samples it was fitted on; they are what :meth:`fit` got.
+
+    >>> from holue.datasets.simulated import simulate
+    >>> from holue.recognition.recognizer import OpenSetRecognizer
+    >>> enrolled = simulate(n_subjects=60, enrolled_samples=4, rng=np.random.default_rng(0)).gallery
+    >>> recognizer = OpenSetRecognizer(method="galue").fit(enrolled.X, enrolled.y)
+    >>> leave_one_out_calibration(recognizer, enrolled.X, enrolled.y).operating_point_.n_subjects
+    60
+    """
+    check_settings(recognizer)
+    score = SCORES[recognizer.method]()
+    if recognizer.method in SCAN_THEMSELVES:
+        raise InvalidParameterError(
+            f"method={recognizer.method!r} cannot be calibrated by leaving one out: it reads the gallery anew, with the left-out "
+            "subject in it; bring development probes with calibrate(X_dev, y_dev), or use method='holue-plus'"
+        )
+    left = LeftOut.of(X, y, concentration, media=media, weighting=recognizer.weighting)
+    if score.needs_concentration and left.samples.concentrations is None:
+        raise CalibrationDataError(
+            f"method={recognizer.method!r} reads the quality of each sample, and no concentration was given; pass "
+            "concentration=, or use method='galue' or 'acceptance', which need none"
+        )
+    earlier = knowledge_of(recognizer)
+    refuse_other_model(recognizer, "calibrate_leave_one_out")
+    _check_same_gallery(left, earlier.gallery)
+    check_leave_one_out(left)
+    if recognizer.threshold is not None:
+        point = point_at_threshold(recognizer.threshold, left.gallery, recognizer.unknown_prior)
+    else:
+        point = left_out_point(
+            left, recognizer.target_fpir, unknown_prior=recognizer.unknown_prior, threads=recognizer.threads
+        ).for_gallery(len(left.gallery), recognizer.hold)
+    reading, truth, own_score = left_out_reading(left, point, recognizer.temperature, recognizer.threads)
+    if score.needs_fit:
+        score.fit(reading, correct_answers(reading, truth), generator(recognizer.random_state))
+    learned = {
+        "quality": score,
+        "quality_levels": quality_levels(score, reading),
+        "calibration_fingerprints": fingerprints(left.samples),
+        "conformal_scores": _conformal_scores(left, reading, own_score),
+    }
+    change(recognizer, lambda now: now.following(earlier).recalibrated(point, recognizer.hold, **learned))
+    return recognizer
+
+
+def check_leave_one_out(left: LeftOut) -> None:
+    """Refuse a gallery in which leaving one out leaves nothing."""
+    if len(left.gallery) < 3:
+        raise GalleryTooSmallError(
+            f"leaving one out needs a gallery of at least 3 subjects, got {len(left.gallery)}: two must remain for a stranger"
+        )
+    if not left.paired.any():
+        raise CalibrationDataError(
+            f"each of the {len(left.gallery)} subjects has one sample (or one medium): without it nothing of the subject is "
+            "left, so there are no mated probes; bring development probes with calibrate(X_dev, y_dev, gallery=...), or enrol a "
+            "second sample of some subjects"
+        )
+
+
+def stranger_scores(left: LeftOut, threads: int | None = None) -> tuple[Float64Array, npt.NDArray[np.int64]]:
+    """Best score of every sample with its own subject left out, and the gallery row that has it."""
+    others = evidence_of_others(left.samples.directions, left.row, left.gallery, [], top_k=1, threads=threads)
+    return np.asarray(others.top_scores[:, 0], dtype=np.float64), others.top_index[:, 0]
+
+
+def left_out_point(
+    left: LeftOut, target_fpir: float, *, unknown_prior: float = 0.5, threads: int | None = None
+) -> OperatingPoint:
+    """The operating point of a gallery of K − 1 at which ``target_fpir`` of the left-out subjects' samples are accepted.
+
+    Each subject counts the same, however many samples it has.
+    """
+    scores, _ = stranger_scores(left, threads)
+    return point_of_strangers(left, scores, target_fpir, unknown_prior)
+
+
+def point_of_strangers(
+    left: LeftOut, scores: Float64Array, target_fpir: float, unknown_prior: float = 0.5
+) -> OperatingPoint:
+    """As :func:`left_out_point`, from scores already there."""
+    weight = 1.0 / np.bincount(left.row)[left.row]
+    threshold = weighted_threshold(scores, weight, target_fpir)
+    point = OperatingPoint.solve(
+        dim=left.gallery.dim, n_subjects=len(left.gallery) - 1, threshold=threshold, unknown_prior=unknown_prior
+    )
+    achieved = float(weight[scores >= threshold].sum() / weight.sum())
+    return replace(
+        point,
+        target_fpir=float(target_fpir),
+        achieved_fpir=achieved,
+        n_nonmated=len(scores),
+        tail=tail_of(scores, point.n_subjects, target_fpir, weight),
+    )
+
+
+def weighted_threshold(scores: Float64Array, weight: Float64Array, target_fpir: float) -> float:
+    """The lowest τ at which accepted scores weigh at most ``target_fpir`` of all, midway to the next score below.
+
+    >>> weighted_threshold(np.array([0.4, 0.3, 0.2, 0.1]), np.ones(4), 0.25)
+    0.35
+    """
+    target = check_share("target_fpir", target_fpir)
+    value, place = np.unique(-scores, return_inverse=True)
+    share = np.cumsum(np.bincount(place, weight)) / weight.sum()
+    accepted = int(np.searchsorted(share, target + 1e-9, side="right"))
+    if accepted == 0 or accepted == len(value):
+        raise CalibrationDataError(
+            f"target_fpir={target:g} is finer than {len(scores)} left-out samples of these subjects can resolve (their highest "
+            f"score alone is a share of {share[0]:.2g}); raise it or calibrate on more people"
+        )
+    return float(-(value[accepted - 1] + value[accepted]) / 2)
+
+
+def left_out_reading(
+    left: LeftOut, point: OperatingPoint, temperature: float, threads: int | None = None
+) -> tuple[Reading, npt.NDArray[np.int64], Float64Array]:
+    """A reading of all mated probes, then all non-mated ones, with the true row of each (−1 for strangers) and its own score."""
+    kappa = point.concentration
+    sharpness = [kappa, kappa / temperature]
+    others = evidence_of_others(left.samples.directions, left.row, left.gallery, sharpness, top_k=2, threads=threads)
+    with_own = merge(others, evidence_of_one(left.own_score, left.row, sharpness))
+    mated = np.flatnonzero(left.paired)
+    rows = np.concatenate([mated, np.arange(len(left))])
+    with_empty_place = replace(others, n_subjects=len(left.gallery))
+    evidence = concatenate([with_own.take(mated), with_empty_place])
+    truth = np.concatenate([left.row[mated], np.full(len(left), -1)])
+    own = np.concatenate([left.own_score[mated], np.full(len(left), -np.inf)])
+    return Reading(left.samples.take(rows), left.gallery, point, temperature, evidence), truth, own
+
+
+def _conformal_scores(left: LeftOut, reading: Reading, own_score: Float64Array) -> ConformalScores:
+    mated = np.isfinite(own_score)
+    posterior, model = reading.posterior, reading.point.model
+    base = posterior.log_subject_prior + model.height
+    return ConformalScores(
+        base + model.slope * own_score[mated] - posterior.log_total[mated],
+        left.row[left.paired],
+        posterior.log_p_unknown[~mated],
+        left.row,
+    )
+
+
+def _check_same_gallery(left: LeftOut, enrolled: Gallery) -> None:
+    if not np.array_equal(np.sort(enrolled.subjects), left.gallery.subjects):
+        raise InvalidSubjectsError(
+            f"leaving one out needs the samples of the enrolled gallery: y names {len(left.gallery)} subjects, "
+            f"{len(enrolled)} are enrolled, and they are not the same; pass the X and y that fit got"
+        )
+    rows = enrolled.index_of(left.gallery.subjects)
+    cosine = np.einsum("ij,ij->i", enrolled.directions[rows], left.gallery.directions)
+    off = cosine < 1 - SAME_TEMPLATE
+    if off.any():
+        raise CalibrationDataError(
+            f"the samples of {left.gallery.subjects[int(off.argmax())].item()!r} do not pool to its enrolled template (cosine "
+            f"{float(cosine[off.argmax()]):.4f}); pass the X, y, concentration and media that fit got"
+        )

@@ -1,0 +1,1 @@
+"""Small models that learn P(correct) from a few features."""

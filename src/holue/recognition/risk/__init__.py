@@ -1,0 +1,1 @@
+"""Filtering with a guarantee: risk controllers, certificates, conformal sets."""

@@ -1,0 +1,1 @@
+"""The recogniser on disk: which part goes into which file."""
