@@ -66,8 +66,8 @@ def evaluate(
     ``methods``: names of :func:`holue.evaluation.comparison.methods.known_methods`, or "all"; those the files lack data for are
     listed in ``Results.skipped``. ``max_rejection`` and ``points`` are those of
     :func:`holue.evaluation.metrics.rejection.prediction_rejection_ratio` (``points=20`` is the paper's grid). Intervals are
-    percentiles of ``n_resamples`` bootstrap resamples of the evaluation subjects, shared by all methods. ``seed`` drives the resamples and
-    the training of the head; the same seed gives the same numbers.
+    percentiles of ``n_resamples`` bootstrap resamples of the evaluation subjects, shared by all methods. ``seed`` drives the
+    resamples and the training of the head; the same seed gives the same numbers.
 
     >>> from holue.gallery.embeddings import Embeddings
     >>> from holue.gallery.gallery import Gallery
