@@ -1,17 +1,20 @@
-"""``holue train``: heads on the bottleneck features of a recogniser, and the recogniser of glyphs."""
+"""``holue train``: what says how good a sample is, from its embedding or its features; and the recogniser of glyphs."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from dataclasses import asdict
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from holue.cli.output import Json, print_json, say
+from holue.embedding.heads.norm_head import NormHead, norm_file
 from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.embedding.models.onnx_name import onnx_file
 from holue.errors import InvalidParameterError
@@ -21,6 +24,7 @@ from holue.progress import progress_bar
 class Head(StrEnum):
     """What can be trained; each name has a trainer below."""
 
+    NORM = "norm"
     SCF = "scf"
     PFE = "pfe"
     SCALEFACE = "scaleface"
@@ -38,17 +42,18 @@ TRAINERS = {
 
 
 def train(
-    head: Annotated[Head, typer.Argument(metavar="HEAD", help="scf, pfe, scaleface, arcface or glyphs.")],
+    head: Annotated[Head, typer.Argument(metavar="HEAD", help="norm, scf, pfe, scaleface, arcface or glyphs.")],
     out: Annotated[
         Path,
         typer.Option(
-            help="Where to write the head: OUT.onnx and OUT.json, also where OUT has a dot in it; OUT.onnx may be named in full. "
-            "For glyphs a folder."
+            help="Name of the head to write: OUT.onnx and OUT.json; for norm OUT.json alone; for glyphs a folder."
         ),
     ],
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Embeddings with features and subjects (.npz); glyphs needs none."),
+        typer.Argument(
+            metavar="FILE", help="Embeddings with subjects and features (.npz); norm needs no features, glyphs no file."
+        ),
     ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.", min=1)] = 20,
     hidden: Annotated[
@@ -61,21 +66,30 @@ def train(
     checkpoints: Annotated[Path | None, typer.Option(help="Folder of checkpoints; training resumes from it.")] = None,
     json: Json = False,
 ) -> None:
-    """Train a head on embeddings with features, as `holue embed` writes them.
+    """Learn, from samples of known subjects, how good a sample is.
 
-    `scf` learns the concentration κ_x of each sample by the exact von Mises-Fisher likelihood of its subject's centre; `pfe` a
-    variance per coordinate by the mutual likelihood score of pairs; `scaleface` a scale inside the ArcFace loss; `arcface` a new
-    embedding, for subjects the recogniser was not made for (animals). The first three leave out subjects with one sample.
-    Example: `holue train scf others.npz --out scf`; then `holue apply scf faces.npz --out faces-scf.npz` uses it.
+    Give FILE people who are neither enrolled nor in your evaluation, several samples each. `holue embed` writes such files.
 
-    `glyphs` trains the recogniser of the glyph world from nothing but matplotlib's fonts, with its three heads: a small
-    convolutional ArcFace network, in under ten minutes on one core. Example: `holue train glyphs --out glyph-model`
+    `norm` needs only the embeddings, before they are scaled to length 1, and no torch. It fits κ = e^a · length^b, the
+    concentration of a sample as a function of the length of its embedding. Example: `holue train norm others.npz --out norm`,
+    then `holue apply norm faces.npz --out faces-norm.npz`
+
+    The others are small networks on the bottleneck features of the recogniser. `scf` learns the concentration κ_x of each
+    sample, `pfe` a variance per coordinate, `scaleface` a scale inside the ArcFace loss. `arcface` learns a new embedding, for
+    subjects that the recogniser was not trained for, such as animals. All but `arcface` leave out subjects with one sample.
+    Example: `holue train scf others.npz --out scf`, then `holue apply scf faces.npz --out faces-scf.npz`
+
+    `glyphs` trains the recogniser of the glyph world with its heads: it draws its training images with matplotlib's fonts, and
+    takes under ten minutes on one core. Example: `holue train glyphs --out glyph-model`
     """
     if head is Head.GLYPHS:
         _train_glyphs(out, file, hidden, epochs=epochs, seed=seed, checkpoints=checkpoints, json=json)
         return
     if file is None:
         raise InvalidParameterError(f"FILE is missing: {head} is trained on embeddings; holue embed writes them")
+    if head is Head.NORM:
+        _fit_norm(file, out, json=json)
+        return
     path = onnx_file(out)  # before the training: a name that cannot be should not cost it
     module, name = TRAINERS[head]
     trainer = getattr(import_module(module), name)
@@ -100,11 +114,30 @@ def train(
         say(
             f"{trained.kind} head trained on {told['samples']} samples of {told['subjects']} subjects, written to {path}"
         )
-        if told["subjects_left_out"]:
-            say(
-                f"Left out: {told['subjects_left_out']} subjects with one sample, which have nothing to compare it with"
-            )
-        say(f"Next: holue apply {path} FILE --out OUT.npz")
+        _say_what_follows(told["subjects_left_out"], path)
+
+
+def _fit_norm(file: Path, out: Path, *, json: bool) -> None:
+    norm_file(out)  # before the file is read, as above
+    head = NormHead.fit(EmbeddingFile.load(file))
+    path = head.save(out)
+    if json:
+        print_json({"kind": head.kind, "json": str(path), **asdict(head.law), "details": dict(head.details)})
+        return
+    law, told = head.law, head.details
+    say(
+        f"κ = {np.exp(law.intercept):.3g} · length^{law.slope:.2f}, fitted to {told['samples']} samples of "
+        f"{told['subjects']} subjects, written to {path}"
+    )
+    if law.slope < 0:
+        say("The exponent is negative: this recogniser gives better samples shorter embeddings.")
+    _say_what_follows(told["subjects_left_out"], path)
+
+
+def _say_what_follows(left_out: int, path: Path) -> None:
+    if left_out:
+        say(f"Left out: {left_out} subjects with one sample, which have nothing to compare it with")
+    say(f"Next: holue apply {path} FILE --out OUT.npz")
 
 
 def _train_glyphs(

@@ -64,6 +64,11 @@ class OnnxHead:
         """``scf``, ``pfe``, ``scaleface`` or ``arcface``."""
         return str(self.record["kind"])
 
+    @property
+    def output(self) -> str:
+        """The key of what it gives: ``concentration``, ``variance``, ``scale`` or ``embedding``."""
+        return str(self.record["output"])
+
     def predict(self, features: object, *, batch_size: int = 4096) -> Float32Array:
         """The head's output for features (n, f): (n,) for a concentration or scale, else (n, d)."""
         given = as_vectors(features, field="features").astype(np.float32)
@@ -73,7 +78,7 @@ class OnnxHead:
                 "use features of the recogniser it belongs to"
             )
         parts = (given[start : start + batch_size] for start in range(0, len(given), batch_size))
-        outputs = [self._session.run([self.record["output"]], {"features": part})[0] for part in parts]
+        outputs = [self._session.run([self.output], {"features": part})[0] for part in parts]
         return np.concatenate(outputs)
 
     def predict_file(self, file: EmbeddingFile) -> Float32Array:
@@ -92,10 +97,9 @@ class OnnxHead:
 
     def reembed(self, file: EmbeddingFile) -> EmbeddingFile:
         """The samples with this head's embedding in place of the recogniser's, under a fingerprint of both."""
-        if self.record["output"] != "embedding":
+        if self.output != "embedding":
             raise InvalidParameterError(
-                f"{self.path.name} is a {self.kind} head and gives a {self.record['output']}, no embedding; "
-                "use predict_file"
+                f"{self.path.name} is a {self.kind} head and gives a {self.output}, no embedding; use predict_file"
             )
         both = f"{file.fingerprint}\n{self.record['onnx_sha256']}"
         return replace(

@@ -80,12 +80,15 @@ class EmbeddingFile:
 
     @classmethod
     def load(cls, path: str | Path) -> EmbeddingFile:
-        """Read what :meth:`save` wrote, or an ``.npz`` with ``embeddings``, ``subject_id``, ``sample_id``."""
+        """Read what :meth:`save` wrote, or an ``.npz`` with ``embeddings`` and ``subject_id``.
+
+        Samples without ``sample_id`` are named by their row.
+        """
         path = Path(path)
         arrays = read_arrays(path)
         if int(arrays.get("format", np.asarray(FORMAT))) > FORMAT:
             raise InvalidFileError(f"{path}: format {arrays['format']} is newer than {FORMAT}; update holue")
-        for key in ("embeddings", "sample_id", "subject_id"):
+        for key in ("embeddings", "subject_id"):
             if key not in arrays:
                 raise InvalidFileError(f"{path}: the array {key!r} is missing; it holds {', '.join(sorted(arrays))}")
         embeddings = as_vectors(arrays["embeddings"], field=f"{path}: embeddings")
@@ -96,7 +99,7 @@ class EmbeddingFile:
         return cls(
             embeddings,
             None if features is None else as_vectors(features, field=f"{path}: features"),
-            arrays["sample_id"].astype(np.str_),
+            arrays.get("sample_id", np.arange(len(embeddings))).astype(np.str_),
             arrays["subject_id"].astype(np.str_),
             str(arrays.get("fingerprint", "")),
             str(arrays.get("model", "")),
