@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo-ready
 
-.PHONY: help demo test lint format bench bench-all docs clean
+.PHONY: help demo test test-pythons lint format bench bench-all docs dist release-check clean
 
 help:  ## List the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,9 @@ test: $(READY)  ## Lint, types, layers, doctests, examples and tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2
 
+test-pythons: $(READY)  ## The tests on each of Python 3.11, 3.12 and 3.13 that this machine has
+	$(BIN)/nox --session tests
+
 lint: $(READY)  ## Style and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,5 +57,14 @@ bench-all: $(READY)  ## The same with approximate evidence up to ten million sub
 docs: $(READY)  ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
+dist: $(READY)  ## Build the source distribution and the wheel into dist/
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+
+release-check: dist  ## Build, check, install the wheel into a fresh environment and use it; publishes nothing
+	$(BIN)/python -m pytest tests/test_distribution.py
+	$(BIN)/nox --session wheel
+
 clean:  ## Remove what the other commands made
-	rm -rf $(VENV) site demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .nox dist site demo .pytest_cache .mypy_cache .ruff_cache

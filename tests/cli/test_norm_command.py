@@ -18,6 +18,7 @@ from holue.errors import (
     CalibrationDataError,
     CorruptArtifactError,
     InvalidEmbeddingsError,
+    InvalidParameterError,
     InvalidSubjectsError,
     NewerArtifactError,
 )
@@ -81,12 +82,19 @@ def test_scaled_embeddings_and_single_samples_are_refused(file: Path, tmp_path: 
     arrays = read_arrays(file)
     unit = arrays["embeddings"] / np.linalg.norm(arrays["embeddings"], axis=1, keepdims=True)
     np.savez(tmp_path / "unit.npz", **(arrays | {"embeddings": unit.astype(np.float16)}))
-    with pytest.raises(CalibrationDataError, match="all embeddings have the same length, 1, .* before they are scaled"):
+    with pytest.raises(
+        CalibrationDataError, match=r"all embeddings have the same length, 1, .* before they are scaled"
+    ):
         run("train", "norm", tmp_path / "unit.npz", "--out", tmp_path / "norm")
     np.savez(tmp_path / "single.npz", **(arrays | {"subject_id": np.arange(len(unit))}))
     with pytest.raises(InvalidSubjectsError, match="each of the 241 subjects in subject_id has one sample"):
         run("train", "norm", tmp_path / "single.npz", "--out", tmp_path / "norm")
     assert not (tmp_path / "norm.json").exists()
+
+
+def test_options_of_networks_are_refused(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="leave out --hidden and --checkpoints"):
+        run("train", "norm", file, "--out", tmp_path / "norm", "--hidden", 8)
 
 
 def test_a_law_is_for_its_own_recogniser(file: Path, tmp_path: Path) -> None:
@@ -112,7 +120,7 @@ def test_a_record_that_cannot_be_read_is_named(
     run("train", "norm", file, "--out", path)
     assert isinstance(load_head(path), NormHead)
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
-    with pytest.raises(error, match="norm.json"):
+    with pytest.raises(error, match=r"norm\.json"):
         load_head(path)
 
 

@@ -52,7 +52,7 @@ def train(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="Embeddings with subjects and features (.npz); norm needs no features, glyphs no file."
+            metavar="FILE", help="Embeddings (.npz) with subjects and features; norm needs no features, glyphs no FILE."
         ),
     ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.", min=1)] = 20,
@@ -88,6 +88,8 @@ def train(
     if file is None:
         raise InvalidParameterError(f"FILE is missing: {head} is trained on embeddings; holue embed writes them")
     if head is Head.NORM:
+        if hidden is not None or checkpoints is not None:
+            raise InvalidParameterError("norm fits two numbers, with no network: leave out --hidden and --checkpoints")
         _fit_norm(file, out, json=json)
         return
     path = onnx_file(out)  # before the training: a name that cannot be should not cost it

@@ -1,0 +1,83 @@
+"""What is distributed: the wheel holds the package and its own files, and install lines name extras that exist."""
+
+import ast
+import importlib
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+import holue
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "holue"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = set(PROJECT["optional-dependencies"])
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+INSTALL = re.compile(r"pip install\s+(?:--\S+\s+)*'?(?P<what>holue|\.)?\[(?P<extras>[a-z,]+)\]")
+
+
+@pytest.mark.skipif(
+    not all(map(importlib.util.find_spec, ("build", "hatchling"))), reason="build is not installed (extra: release)"
+)
+def test_the_wheel_holds_the_package_with_its_templates_and_models_and_nothing_else(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {PurePosixPath(name) for name in archive.namelist()}
+    inside = {name for name in names if not name.parts[0].endswith(".dist-info")}
+    sources = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert inside == {PurePosixPath(path.relative_to(PACKAGE.parent).as_posix()) for path in sources}
+    assert {name.suffix for name in inside} == {".py", ".jinja", ".onnx", ".json", ".toml", ".typed"}, "no data"
+    models = {name.parent for name in inside if name.suffix in {".onnx", ".json", ".toml"}}
+    assert models == {PurePosixPath("holue/datasets/glyphs/model")}
+
+
+def test_one_version_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert PROJECT["version"] == holue.__version__
+    assert f"\nversion: {holue.__version__}\n" in citation
+    assert f"{holue.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_every_supported_python_is_tested() -> None:
+    named = {line.rsplit(" ", 1)[1] for line in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", line)}
+    for file in ("noxfile.py", ".github/workflows/tests.yml"):
+        (listed,) = re.findall(r"\[((?:\"3\.\d+\"(?:, )?)+)\]", (ROOT / file).read_text("utf-8"))
+        assert set(re.findall(r"3\.\d+", listed)) == named, file
+    assert PROJECT["requires-python"] == f">={min(named, key=lambda version: int(version[2:]))}"
+
+
+def test_every_extra_that_an_error_names_exists() -> None:
+    named = {extra for path in PACKAGE.rglob("*.py") for extra in extras_named_in(path)}
+    assert {"cli", "report", "embed", "demo", "train", "bench"} <= named <= EXTRAS
+
+
+def extras_named_in(path: Path) -> Iterator[str]:
+    """Second arguments of MissingDependencyError (constants of the module looked up), and extras in written install lines."""
+    text = path.read_text("utf-8")
+    for found in INSTALL.finditer(text):
+        yield from found["extras"].split(",")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "MissingDependencyError":
+            extra = node.args[1]
+            if isinstance(extra, ast.Constant):
+                yield str(extra.value)
+            elif isinstance(extra, ast.Name) and extra.id.isupper():
+                module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+                yield getattr(importlib.import_module(module), extra.id)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_install_lines_of_pages_read_like_those_of_errors(path: Path) -> None:
+    for found in INSTALL.finditer(path.read_text("utf-8")):
+        assert set(found["extras"].split(",")) <= EXTRAS, f"{path.name}: {found[0]}"
+        assert found["what"] in ("holue", "."), f"{path.name}: {found[0]}"
