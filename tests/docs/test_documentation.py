@@ -145,6 +145,10 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     for page in (tmp_path / "site").glob("*.html"):
         outside = re.findall(r"<(?:script|link)[^>]+(?:src|href)=[\"']?https?://[^\"'> ]+", page.read_text("utf-8"))
         assert not outside, f"the site must open offline, but {page.name} loads {outside}"
+    typeset = re.findall(r"<math .*?</math>", (tmp_path / "site" / "theory.html").read_text("utf-8"), re.DOTALL)
+    assert len(typeset) == (DOCS / "theory.md").read_text("utf-8").count("\n$$\n") // 2 > 10
+    left_over = [formula for formula in typeset if "\\" in formula or "&amp;" in formula]
+    assert not left_over, "the site does not know a command of LaTeX; write the formula in another way"
 
 
 def test_numbers_in_the_last_place_may_differ_and_words_may_not() -> None:
