@@ -23,11 +23,11 @@ def demo(
     open_page: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     json: Json = False,
 ) -> None:
-    """Recognise characters, and see which answers to trust: a story here, and a page of pictures in DIR.
+    """Recognise characters, and see which answers to trust: a summary here, and a page of pictures in DIR.
 
-    Characters are enrolled as clean renderings. Poorer renderings arrive, of the enrolled and of strangers; look-alikes (O and
-    0), poor samples and strangers make the mistakes that faces and voices make. Everything is drawn on this machine, and
-    embedded by a small model that comes with the package and has seen none of these characters. Takes under two minutes.
+    Clean renderings of characters are enrolled. Poorer renderings of these and of other characters are then identified. Look-alikes
+    (O and 0), poor samples and strangers cause the same kinds of errors as with faces and voices. All images are drawn on this
+    machine. The small model that embeds them comes with the package and was trained on other characters. Takes under two minutes.
 
     Writes `report.html` (one page, opens offline), `results.json` and `figures/`. Example: `holue demo --open`
     """

@@ -37,9 +37,11 @@ def embed(
 ) -> None:
     """Embed images or recordings with an ONNX recogniser.
 
-    `holue embed arcface faces.zip --out faces.npz` reads aligned 112×112 faces; `holue embed campplus speech/ --out
-    speech.npz` reads recordings. The subject of a sample is the name of its folder. The file carries the model's
-    fingerprint, and interrupted work resumes where it stopped.
+    The subject of a sample is the name of its folder. The file also holds a fingerprint of the model, so that embeddings of
+    different models are not mixed. If you interrupt the command, run it again: it continues where it stopped.
+
+    `arcface` reads faces aligned to 112×112 pixels: `holue embed arcface faces.zip --out faces.npz`. `campplus` reads
+    recordings of speech: `holue embed campplus speech/ --out speech.npz`
     """
     quiet = json or not sys.stderr.isatty()
     with nullcontext(None) if quiet else progress_bar("embedding") as progress:

@@ -29,9 +29,10 @@ def gallery_growth(
 ) -> None:
     """Enrol more and more of a file's subjects, and show FPIR at a fixed threshold and at three that follow the gallery.
 
-    FILE holds `embeddings` and `subject_id`. A fixed threshold lets in more strangers the more subjects there are to be mistaken
-    for; holding κ and β moves it by ln(K′/K)/κ; following moves it with the tail of strangers' scores in the first gallery; and
-    resolved is found anew at each size. Half of the people set thresholds, the other half measure FPIR.
+    FILE holds `embeddings` and `subject_id`. A fixed threshold accepts more strangers as the gallery grows. The columns compare
+    four thresholds: `fixed` is that of the first gallery; `held` keeps κ and β, which adds ln(K′/K)/κ; `followed` predicts it
+    from the highest scores of strangers in the first gallery; `resolved` is calibrated again at each size. Half of the people set
+    thresholds, the other half measure FPIR.
     Example: `holue gallery-growth faces.npz --out figures`
     """
     samples = read_samples(file)

@@ -24,8 +24,9 @@ def split(
 ) -> None:
     """Split one file of embeddings by subject into `dev/` and `eval/`, ready for `holue evaluate`.
 
-    No subject is in both parts. Within a part, some of the subjects with several samples are enrolled, and their other samples
-    are mated probes; everybody else is a stranger. Samples that share a `template_id` or `media_id` stay together.
+    No subject is in both parts. In each part, some of the subjects with several samples are enrolled; their other samples are
+    probes of enrolled subjects. All samples of the other subjects are probes of strangers. Samples with the same `template_id`
+    or `media_id` stay together.
     Example: `holue split lfw.npz lfw --seed 1`
     """
     made = split_file(

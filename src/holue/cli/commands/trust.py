@@ -33,11 +33,11 @@ def trust(
     seed: Annotated[int, typer.Option(help="Seed of the split of the development subjects.", min=0)] = 0,
     json: Json = False,
 ) -> None:
-    """Find the filter threshold that keeps a risk at its target, with a finite-sample guarantee, and check it.
+    """Which answers can be acted on automatically? Find the filter threshold that keeps a risk below its target, with a guarantee.
 
-    Half of the development subjects calibrate the recogniser, the other half certify the threshold, and the evaluation part
-    shows the share of answers filtered and the risk among the others. Where the target cannot be certified the command says
-    how many more development probes it would take, and its exit code is 1. Example: `holue trust lfw --risk error --target 0.02`
+    Half of the development subjects calibrate the recogniser. The other half certify the threshold. The evaluation part then
+    shows how many answers are filtered and the risk among the others. If the target cannot be certified, the command says how
+    many more development probes are needed, and its exit code is 1. Example: `holue trust lfw --risk error --target 0.02`
     """
     from holue.datasets.formats.folder import load_folder
     from holue.evaluation.deployment.trust import trust_report
