@@ -33,7 +33,7 @@ def trust(
     seed: Annotated[int, typer.Option(help="Seed of the split of the development subjects.", min=0)] = 0,
     json: Json = False,
 ) -> None:
-    """Which answers can be acted on automatically? Find the filter threshold that keeps a risk below its target, with a guarantee.
+    """Which answers are safe to act on? Find the filter threshold that keeps a risk below its target, with a guarantee.
 
     Half of the development subjects calibrate the recogniser. The other half certify the threshold. The evaluation part then
     shows how many answers are filtered and the risk among the others. If the target cannot be certified, the command says how
