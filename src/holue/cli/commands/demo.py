@@ -26,8 +26,9 @@ def demo(
     """Recognise characters, and see which answers to trust: a summary here, and a page of pictures in DIR.
 
     Clean renderings of characters are enrolled. Poorer renderings of these and of other characters are then identified.
-    Look-alikes (O and 0), poor samples and strangers cause the same kinds of errors as with faces and voices. All images are drawn on
-    this machine. The small model that embeds them comes with the package and was trained on other characters. Takes under two minutes.
+    Look-alikes (O and 0), poor samples and strangers cause the same kinds of errors as with faces and voices. All images are
+    drawn on this machine. The small model that embeds them comes with the package and was trained on other characters. Takes
+    under two minutes.
 
     Writes `report.html` (one page, opens offline), `results.json` and `figures/`. Example: `holue demo --open`
     """
