@@ -71,7 +71,7 @@ def text_histogram(shares: Sequence[float]) -> str:
     """One letter per bin, relative to the largest.
 
     >>> text_histogram([0.0, 0.1, 0.9, 0.0])
-    ' :@ '
+    ' .@ '
     """
     largest = max(shares, default=0.0) or 1.0
     return "".join(RAMP[math.ceil((len(RAMP) - 1) * share / largest)] for share in shares)

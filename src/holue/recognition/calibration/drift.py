@@ -146,7 +146,7 @@ class DriftState:
         if self.alarm_at is None:
             return f"no drift seen in {probes}"
         return (
-            f"drift: probe {self.alarm_at} of {probes} settled it (without drift an alarm in the whole run has probability at "
+            f"drift in {probes}: probe {self.alarm_at} settled it (without drift an alarm in the whole run has probability at "
             f"most {self.false_alarm_rate:g}); calibrate anew on recent probes"
         )
 

@@ -59,7 +59,7 @@ class CandidateSets:
     @property
     def empty(self) -> npt.NDArray[np.bool_]:
         """Where no answer is as probable as the truth usually is: probes unlike those that the sets were calibrated on."""
-        return self.size == 0
+        return np.asarray(self.size == 0)
 
     @property
     def reasons(self) -> list[str]:

@@ -52,7 +52,7 @@ def units_at_rate(test: type[RiskTest], rate: float, target: float, confidence: 
     """The fewest decided units that certify the target although a share ``rate`` of them, below the target, is wrong.
 
     >>> units_at_rate(BinomialTest, 0.005, 0.01, 0.95)
-    1312
+    1182
     """
     errors = 0
     while (units := units_tolerating(test, errors, target, confidence)) * rate > errors:
