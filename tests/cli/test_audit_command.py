@@ -46,6 +46,22 @@ def test_the_audit_prints_tables_json_and_a_page_with_pictures(gallery, tmp_path
     assert "Hubs: none found" in printed.stdout
 
 
+def test_a_model_that_tells_nobody_apart_comes_first_on_the_screen_the_page_and_in_json(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "noise.npz", embeddings=rng.normal(size=(200, 32)), subject_id=np.arange(200) // 4)
+    page = tmp_path / "audit.html"
+    command = ["audit", str(tmp_path / "noise.npz"), "--fpir", "0.05", "--html", str(page)]
+    printed = runner.invoke(app, command).stdout
+    assert printed.startswith("This model does not tell your subjects apart: ")
+    assert printed.index("best other") < printed.index("50 subjects, ")
+    html = page.read_text("utf-8")
+    assert html.index("This model does not tell your subjects apart") < html.index("<polygon") < html.index("<h2")
+    found = json.loads(runner.invoke(app, [*command, "--json"]).stdout)
+    assert next(iter(found)) == "discrimination"
+    assert found["discrimination"]["grade"] == "does not tell apart"
+    assert sum(found["discrimination"]["own"]) == pytest.approx(1)
+
+
 def test_what_cannot_be_audited_is_said_in_one_line(gallery, tmp_path):
     np.savez(tmp_path / "empty.npz", embeddings=np.empty((0, 4)), subject_id=np.empty(0, dtype=int))
     np.savez(tmp_path / "slip.npz", embeddings=np.eye(4), subject_id=np.arange(4), concentrations=np.ones(4))

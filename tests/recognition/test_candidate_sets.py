@@ -65,6 +65,23 @@ def test_a_set_holds_exactly_the_answers_that_are_probable_enough(world: Simulat
     assert sets.size.max() > 16
 
 
+def test_an_empty_set_says_that_it_is_and_why(world: SimulatedWorld) -> None:
+    recognizer = fitted(world).calibrate(world.probes.X, world.probes.y)
+    X = world.probes.X
+    log_p = np.log(recognizer.predict_proba(X))
+    probes = recognizer._reading(X, None, top_k=1).probes
+    sets = candidate_sets(probes, recognizer.gallery_, recognizer.operating_point_, -0.05, -0.05, 0.9)
+    empty = (log_p < -0.05).all(axis=1)
+    assert empty.any()
+    assert not empty.all()
+    np.testing.assert_array_equal(sets.empty, empty)
+    assert [bool(reason) for reason in sets.reasons] == empty.tolist()
+    plain = sets.to_dict()["sets"]
+    assert [one["empty"] for one in plain] == empty.tolist()
+    assert "take another sample" in plain[int(empty.argmax())]["reason"]
+    assert f"{empty.mean():.1%} empty" in repr(sets)
+
+
 def test_a_higher_level_gives_sets_that_contain_the_lower_ones(world: SimulatedWorld) -> None:
     recognizer = fitted(world).calibrate(world.probes.X, world.probes.person)
     small, large = (recognizer.predict_set(world.probes.X, level) for level in (0.6, 0.9))

@@ -19,6 +19,47 @@ def test_without_drift_the_alarm_rate_over_the_whole_run_is_at_most_the_stated_o
     assert alarms <= alpha * runs + 3 * np.sqrt(runs * alpha * (1 - alpha))
 
 
+def people(rng, n_people, probes=8, within=0.2):
+    """Values of people who differ far more than their own probes do, person after person."""
+    person = np.repeat(np.arange(n_people), probes)
+    return rng.normal(size=n_people)[person] + within * rng.normal(size=len(person)), person
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_people_with_many_probes_each_raise_no_more_alarms_than_stated(together):
+    rng = np.random.default_rng(4)
+    alpha, runs, alarms = 0.1, 150, 0
+    for _ in range(runs):
+        values, person = people(rng, 160)
+        reference = person < 80
+        later = np.flatnonzero(~reference)
+        later = later if together else rng.permutation(later)
+        monitor = DriftMonitor(values[reference], alpha, rng, person[reference])
+        alarms += monitor.update(values[later], person[later]).alarm
+    # Three binomial standard deviations over 15 of 150; judged probe by probe, most of these runs raise an alarm.
+    assert alarms <= alpha * runs + 3 * np.sqrt(runs * alpha * (1 - alpha))
+
+
+def test_people_who_come_back_are_counted_and_not_judged_again():
+    monitor = DriftMonitor(np.arange(100.0), 0.01, np.random.default_rng(0), np.arange(100))
+    state = monitor.update(np.full(500, 200.0), np.repeat([7, 500], 250))
+    assert (state.n, state.n_judged, state.alarm) == (500, 1, False)
+    assert "500 probes of 1 new people" in str(state)
+
+
+def test_a_drift_is_found_person_by_person():
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        values, person = people(rng, 300)
+        reference, late = person < 200, person >= 240
+        monitor = DriftMonitor(values[reference], 0.01, rng, person[reference])
+        values[late] -= 1.5
+        alarm = monitor.update(values[~reference], person[~reference]).alarm_at
+        found.append(alarm is not None and alarm > 40 * 8)
+    assert np.mean(found) >= 0.9
+
+
 def test_rounded_values_cost_nothing():
     rng = np.random.default_rng(1)
     alarms = 0

@@ -5,7 +5,10 @@ import pytest
 
 from holue.datasets.simulated import simulate
 from holue.errors import GalleryTooSmallError, InvalidParameterError, InvalidSubjectsError
+from holue.gallery.left_out import LeftOut
+from holue.recognition.audit.agreement import Agreement
 from holue.recognition.audit.audit import audit_gallery
+from holue.recognition.audit.discrimination import rate_by_subject
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +99,89 @@ def test_single_samples_show_duplicates_and_the_audit_says_what_it_cannot_know(c
     assert any("one sample" in note for note in audit.notes)
 
 
+def test_the_agreement_of_two_subjects_is_that_of_their_samples_taken_pair_by_pair(clean):
+    left = LeftOut.of(clean.X[:42], clean.person[:42])
+    agreement = Agreement.of(left)
+    x = left.samples.directions.astype(np.float64)
+    cosine = x @ x.T
+    one, two = left.row == 0, left.row == 1
+    pairs = ~np.eye(6, dtype=bool)
+    within = [cosine[np.ix_(rows, rows)][pairs] for rows in (left.row == c for c in range(7))]
+    typical = np.median([values.mean() for values in within])
+    # 15 pairs of six samples, and one typical pair.
+    expected = [(15 * values.mean() + typical) / 16 for values in within]
+    near = np.array([[1]] + [[0]] * 6)
+    found = agreement.between(near, np.einsum("ij,ikj->ik", left.gallery.directions, left.gallery.directions[near]))
+    assert found[0, 0] == pytest.approx(cosine[np.ix_(one, two)].mean() - (expected[0] + expected[1]) / 2, abs=1e-6)
+
+
+def test_the_agreement_of_one_person_does_not_depend_on_how_many_samples_there_are():
+    rng = np.random.default_rng(0)
+    means = {}
+    for n in (4, 16):
+        X = np.repeat(rng.normal(size=(400, 32)), n, axis=0) + 0.7 * rng.normal(size=(400 * n, 32))
+        means[n] = Agreement.of(LeftOut.of(X, np.arange(400 * n) // n)).of_halves.mean()
+    # The standard error of the mean of 400 is below 0.005.
+    assert all(abs(mean) < 0.015 for mean in means.values())
+
+
+def test_a_medium_counts_as_one_sample_in_the_agreement(clean):
+    media = np.arange(len(clean.X)) // 2
+    frames = Agreement.of(LeftOut.of(clean.X, clean.person, media=media))
+    assert set(frames.count) == {3.0}
+    twice = Agreement.of(
+        LeftOut.of(
+            np.repeat(clean.X, 2, axis=0), np.repeat(clean.person, 2), media=np.repeat(np.arange(len(clean.X)), 2)
+        )
+    )
+    once = Agreement.of(LeftOut.of(clean.X, clean.person))
+    np.testing.assert_allclose(twice.within, once.within, atol=1e-6)
+
+
+def test_a_model_that_tells_nobody_apart_is_named_before_anything_else():
+    rng = np.random.default_rng(0)
+    audit = audit_gallery(rng.normal(size=(600, 64)), np.arange(600) // 5)
+    first = audit.discrimination
+    assert first.grade == "does not tell apart"
+    assert "does not tell your subjects apart" in first.sentence
+    assert "do not trust the findings" in first.consequence
+    assert first.interval[0] <= first.chance <= first.interval[1]
+    assert next(iter(audit.to_dict())) == "discrimination"
+
+
+def test_the_grade_is_fine_weak_or_worse_as_the_spread_of_a_person_grows():
+    rng = np.random.default_rng(1)
+    person = np.repeat(np.arange(100), 6)
+    centres = rng.normal(size=(100, 64))
+    grades = []
+    for spread in (0.5, 1.8, 8.0):
+        X = centres[person] + spread * rng.normal(size=(600, 64))
+        grades.append(audit_gallery(X, person, target_fpir=0.05).discrimination.grade)
+    assert grades == ["fine", "weak", "does not tell apart"]
+
+
+def test_a_gallery_of_single_samples_has_no_grade_and_a_few_of_them_are_counted(clean):
+    single = audit_gallery(clean.X[::6], np.arange(300)).discrimination
+    assert (single.grade, single.rank_1, single.interval) == ("unknown", None, None)
+    assert "cannot be known" in single.sentence
+    some = np.concatenate([np.flatnonzero(clean.person > 20), np.arange(0, 126, 6)])
+    audit = audit_gallery(clean.X[some], clean.person[some])
+    assert audit.discrimination.grade == "fine"
+    assert audit.discrimination.n_subjects == 279
+    assert any("21 of 300 subjects have one sample" in note for note in audit.notes)
+
+
+def test_the_interval_of_rank_1_covers_the_true_rate_of_people_whose_answers_hang_together():
+    rng = np.random.default_rng(3)
+    covered = 0
+    for _ in range(400):
+        person_rate = rng.beta(1.6, 0.4, size=80)
+        low, high = rate_by_subject(rng.binomial(5, person_rate) / 5)[1:]
+        covered += low <= 0.8 <= high
+    # 95 % of 400, less three standard deviations of a binomial count and what the normal approximation costs.
+    assert covered >= 360
+
+
 def test_poor_references_are_those_far_below_the_typical_quality(clean):
     kappa = np.full(len(clean.X), 200.0) * np.exp(0.05 * np.random.default_rng(0).normal(size=len(clean.X)))
     kappa[clean.person == 7] = 20.0
@@ -153,6 +239,14 @@ def test_bad_galleries_are_refused(clean):
 def test_a_tiny_gallery_gets_the_finest_threshold_it_can_have_and_is_told():
     audit = audit_gallery(np.random.default_rng(0).normal(size=(8, 5)), np.arange(8), target_fpir=0.01)
     assert any("too small" in note for note in audit.notes)
+
+
+@pytest.mark.data
+def test_real_faces_raise_no_alarm_about_the_model(real_faces):
+    X, y = real_faces
+    first = audit_gallery(X, y, threads=1).discrimination
+    assert first.grade == "fine"
+    assert first.interval[0] > 0.95
 
 
 @pytest.mark.data

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -159,3 +163,31 @@ def test_it_needs_right_and_wrong_answers() -> None:
         ResidualSigmoidHead().fit(x, np.zeros(5, dtype=bool), np.random.default_rng(0))
     with pytest.raises(NotCalibratedError, match="calibrate first"):
         ResidualSigmoidHead()(x)
+
+
+TRAINED_IN_A_PROCESS_OF_ITS_OWN = """
+import hashlib, sys
+import numpy as np
+from holue import OpenSetRecognizer
+from holue.datasets.simulated import simulate
+
+world = simulate(n_subjects=150, n_strangers=60, dim=64, concentration=70.0, rng=np.random.default_rng(0))
+X, probes = world.gallery.X.astype(np.float32), world.probes.X.astype(np.float32)
+recognizer = OpenSetRecognizer("holue", threads=int(sys.argv[1]), random_state=0)
+recognizer.fit(X, world.gallery.y, world.gallery.concentration)
+if sys.argv[2] == "probes":
+    recognizer.calibrate(probes, world.probes.y, world.probes.concentration)
+else:
+    recognizer.calibrate_leave_one_out(X, world.gallery.y, world.gallery.concentration)
+print(hashlib.sha256(b"".join(part.tobytes() for part in recognizer._quality().state().values())).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("way", ["probes", "leave one out"])
+def test_one_seed_gives_one_network_whatever_the_threads(way: str) -> None:
+    found = set()
+    for threads, blas in (("1", "1"), ("2", "2"), ("3", "1")):
+        environment = {**os.environ, "OMP_NUM_THREADS": blas, "OPENBLAS_NUM_THREADS": blas}
+        command = [sys.executable, "-c", TRAINED_IN_A_PROCESS_OF_ITS_OWN, threads, way]
+        found.add(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+    assert len(found) == 1

@@ -72,9 +72,9 @@ class LeftOut:
         counted = np.ones(n, dtype=bool) if kept is None else _kept(kept, row, n_subjects)
         weight = np.where(counted, _weights(samples, weighting), 0.0)
         weight /= np.maximum(np.bincount(pair, counted), 1)[pair]
-        sums = _summed(samples, row, weight, n_subjects)
+        sums = summed(samples, row, weight, n_subjects)
         # With one sample per medium the medium's share is the sample itself, and no second matrix is needed.
-        shares = None if len(pairs) == n else _summed(samples, pair, weight, len(pairs))
+        shares = None if len(pairs) == n else summed(samples, pair, weight, len(pairs))
         media_of_pair = np.bincount(pair, counted, minlength=len(pairs)) > 0
         others = np.bincount(pair_row, media_of_pair, minlength=n_subjects)[row] - media_of_pair[pair]
         own = np.full(n, -np.inf)
@@ -99,7 +99,7 @@ class LeftOut:
         left = self.length[self.row[chosen], None] * self.gallery.directions[self.row[chosen]].astype(np.float64)
         together = np.isin(self.medium, self.medium[chosen])
         media, code = np.unique(self.medium[together], return_inverse=True)
-        shares = _summed(self.samples.take(together), code, self.weight[together], len(media))
+        shares = summed(self.samples.take(together), code, self.weight[together], len(media))
         left -= shares[np.searchsorted(media, self.medium[chosen])]
         unit: FloatArray = left / np.linalg.norm(left, axis=1, keepdims=True)
         return unit.astype(self.samples.directions.dtype)
@@ -130,7 +130,8 @@ def _weights(samples: Embeddings, weighting: str) -> Float64Array:
             raise InvalidParameterError(f"weighting must be 'uniform' or 'concentration', got {weighting!r}")
 
 
-def _summed(samples: Embeddings, group: Rows, weight: Float64Array, n_groups: int) -> Float64Array:
+def summed(samples: Embeddings, group: Rows, weight: Float64Array, n_groups: int) -> Float64Array:
+    """The weighted sum of the samples of each group (n_groups, d)."""
     n = len(samples)
     sums = np.zeros((n_groups, samples.dim))
     for first in range(0, n, ROWS_AT_ONCE):

@@ -192,7 +192,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             )
         else:
             point = point_at_fpir(probes, development, truth, self.target_fpir, self.unknown_prior, self.threads)
-        reading = self._read(probes, Search("exact", development), point)
+        threads = 1 if score.fits_on_one_thread else self.threads
+        reading = Reading.of(
+            probes, Search("exact", development), point, temperature=self.temperature, top_k=1, threads=threads
+        )
         if score.needs_fit:
             score.fit(reading, correct_answers(reading, truth), generator(self.random_state))
         learned = {

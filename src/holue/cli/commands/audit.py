@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +17,10 @@ from holue.datasets.formats.samples import read_samples
 from holue.errors import InvalidFileError
 from holue.evaluation.report.audit_page import SECTIONS, Picture, audit_page
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
+
+STYLES = {"fine": "bold green", "weak": "bold yellow", "does not tell apart": "bold red", "unknown": "bold yellow"}
+RAMP = " .:-=+*#%@"
+"""Rising shares as letters that every terminal has."""
 
 
 def audit(
@@ -32,6 +38,7 @@ def audit(
 ) -> None:
     """Find what is wrong with a gallery: mislabelled samples, people enrolled twice, look-alikes, poor references, hubs.
 
+    The first line says whether the embedding model tells your subjects apart at all; if it does not, no finding can be trusted.
     FILE holds `embeddings` and `subject_id`, and optionally `concentration` or `quality` (for poor references), `media_id` and
     `sample_id` (to name the samples). Every sample is compared with its own subject as it would be without it, and with everybody
     else; each finding says what it costs in FNIR or FPIR. Example: `holue audit gallery.npz --html audit.html`
@@ -60,7 +67,25 @@ def audit(
         say(f"Page: {html}")
 
 
+def text_histogram(shares: Sequence[float]) -> str:
+    """One letter per bin, relative to the largest.
+
+    >>> text_histogram([0.0, 0.1, 0.9, 0.0])
+    ' .@ '
+    """
+    largest = max(shares, default=0.0) or 1.0
+    return "".join(RAMP[math.ceil((len(RAMP) - 1) * share / largest)] for share in shares)
+
+
 def _print(found: GalleryAudit, show: int) -> None:
+    first = found.discrimination
+    sentence = first.sentence[0].upper() + first.sentence[1:]
+    console.print(f"[{STYLES[first.grade]}]{escape(sentence)}[/]", highlight=False)
+    if first.consequence:
+        say(f"{first.consequence[0].upper()}{first.consequence[1:]}.")
+    for name, shares in (("own subject", first.own), ("best other", first.best_other)):
+        console.print(f"  {name:<11} |{escape(text_histogram(shares))}|", highlight=False)
+    console.print(f"  score       {first.edges[0]:<+21.2f}{first.edges[-1]:>+21.2f}\n", highlight=False)
     fnir = "" if found.fnir is None else f" and FNIR {found.fnir:.4f}"
     console.print(
         f"[bold]{found.n_subjects} subjects[/], {found.n_samples} samples; at threshold {found.point.threshold:.3f} "

@@ -9,7 +9,9 @@ from typing import Any
 
 from holue.evaluation.report.page_template import filled_page
 from holue.recognition.audit.audit import GalleryAudit
+from holue.recognition.audit.discrimination import Discrimination
 
+WIDTH, HEIGHT = 600, 160
 SHOWN = 100
 """Findings of one kind on the page; all of them are in the JSON."""
 
@@ -144,7 +146,25 @@ def audit_page(audit: GalleryAudit, *, name: str = "gallery", picture: Picture |
         sections=sections,
         shown=SHOWN,
         with_pictures=picture is not None,
+        own_shape=_outline(audit.discrimination.own, audit.discrimination),
+        other_shape=_outline(audit.discrimination.best_other, audit.discrimination),
+        threshold_at=_place(audit.point.threshold, audit.discrimination),
     )
+
+
+def _outline(shares: tuple[float, ...], of: Discrimination) -> str:
+    """A histogram as points of a polygon, in a box of ``WIDTH`` by ``HEIGHT``, both histograms to one scale."""
+    highest = max(*of.own, *of.best_other) or 1.0
+    heights = [HEIGHT * (1 - share / highest) for share in shares]
+    places = [WIDTH * i / len(shares) for i in range(len(shares) + 1)]
+    steps = [(x, y) for i, y in enumerate(heights) for x in places[i : i + 2]]
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in [(0, HEIGHT), *steps, (WIDTH, HEIGHT)])
+
+
+def _place(score: float, of: Discrimination) -> float:
+    """Where a score lies across the box; a threshold beyond it is drawn at its border."""
+    low, high = of.edges[0], of.edges[-1]
+    return round(WIDTH * min(max((score - low) / (high - low), 0.0), 1.0), 1)
 
 
 def _pictures(samples: tuple[str, ...], picture: Picture | None) -> list[tuple[str, str]]:

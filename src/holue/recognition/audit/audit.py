@@ -2,8 +2,8 @@
 
 The order matters, since faults hide each other. Mislabelled samples come first and are then left out of every template;
 duplicates next; the operating point is set by left-out samples that neither fault touches; look-alikes, hubs and costs are read
-there. Duplicates are judged without the direction that all subjects share. Memory stays at a block of scores: no K × K matrix
-is made.
+there. Duplicates are judged by their agreement (see ``agreement.py``), without the direction that all subjects share. Memory
+stays at a block of scores: no K × K matrix is made. Whether the model tells the subjects apart at all comes before every finding.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from holue.errors import GalleryTooSmallError, InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.left_out import LeftOut
 from holue.gallery.subjects import as_subjects
+from holue.recognition.audit.agreement import Agreement
 from holue.recognition.audit.comparison import Comparison, Mask, Rows, centred_samples, neighbours
 from holue.recognition.audit.confusion import Straying, pair_of
+from holue.recognition.audit.discrimination import Discrimination
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
-from holue.recognition.audit.populations import OneStranger, SamePerson, fault_probabilities
+from holue.recognition.audit.populations import Faults, OneStranger, SamePerson
 from holue.recognition.audit.report import Report
 from holue.recognition.calibration.leave_one_out import weighted_threshold
 from holue.recognition.checks import check_share, check_threshold
@@ -32,6 +34,9 @@ LIKELY = 0.5
 TWINS = 0.01
 """Share of subjects that may be enrolled twice, when a sample's label is judged."""
 
+HEAVY_TAIL = 4.0
+"""Degrees of freedom of how the halves of a person agree: some people vary far more than most."""
+
 KINDS = ("mislabelled", "duplicates", "look_alikes", "poor_references", "hubs")
 
 
@@ -39,6 +44,7 @@ KINDS = ("mislabelled", "duplicates", "look_alikes", "poor_references", "hubs")
 class GalleryAudit:
     """What is wrong with a gallery, the likeliest first in every list."""
 
+    discrimination: Discrimination  # read this first: without it the findings mean nothing
     n_subjects: int
     n_samples: int
     n_single: int  # subjects with one sample
@@ -56,6 +62,7 @@ class GalleryAudit:
         """Plain values, ready for JSON."""
         point = self.point
         return {
+            "discrimination": self.discrimination.to_dict(),
             "n_subjects": self.n_subjects,
             "n_samples": self.n_samples,
             "n_single": self.n_single,
@@ -109,28 +116,33 @@ def audit_gallery(
     wrong, probability = _mislabelled(before, same)
     left = LeftOut.of(X, y, concentration, media=media, kept=~wrong) if wrong.any() else first_left
     after = Comparison.of(left, threads) if wrong.any() else before
+    n_single = int((np.bincount(first_left.row) == 1).sum())
     if not first_left.paired.any():
         notes.append(
             "every subject has one sample: mislabelled samples cannot be told, FNIR is unknown, and duplicates are judged by how "
             "far their score exceeds those of strangers"
         )
+    elif n_single:
+        notes.append(
+            f"{n_single} of {n_subjects} subjects have one sample: whether it carries the right name cannot be known, and "
+            "they have no part in rank-1 and FNIR"
+        )
     near, near_score = neighbours(left, threads)
     directions = centred_samples(left)
-    if directions is None:
-        pairs, pair_probability = _duplicates(near, near_score, same)
-    else:
-        judged = LeftOut.of(directions, y, concentration, media=media, kept=~wrong)
-        same_judged = SamePerson.of(judged.own_score[judged.paired & ~wrong])
-        pairs, pair_probability = _duplicates(*neighbours(judged, threads), same_judged)
+    judged = left if directions is None else LeftOut.of(directions, y, concentration, media=media, kept=~wrong)
+    pairs, pair_probability = _duplicates(
+        judged, *((near, near_score) if directions is None else neighbours(judged, threads))
+    )
     pair_score = np.einsum("ij,ij->i", *(left.gallery.directions[column] for column in pairs.T)).astype(np.float64)
     point = _point(after, wrong, pairs, target_fpir, threshold, notes)
     twins = {pair_of(a, b) for a, b in pairs.tolist()}
     straying = Straying.of(left, aside=twins, without=wrong, threads=threads)
     report = Report(before, after, names, point.threshold, straying)
     return GalleryAudit(
+        discrimination=Discrimination.of(before),
         n_subjects=n_subjects,
         n_samples=n,
-        n_single=int((np.bincount(left.row) == 1).sum()),
+        n_single=n_single,
         point=point,
         fpir=before.share(before.other_score >= point.threshold),
         fnir=_fnir(before, point.threshold),
@@ -154,19 +166,26 @@ def _mislabelled(comparison: Comparison, same: SamePerson) -> tuple[Mask, Float6
     stranger = OneStranger.of(comparison.arbitrary_other())
     log_ratio = stranger.log_density(own) - same.log_density(own)
     probability = np.zeros(len(left))
-    probability[paired] = fault_probabilities(
-        other, log_ratio, comparison.other_score, same, len(left.gallery) - 1, TWINS
-    )
+    faults = Faults.fitted(other, log_ratio, comparison.other_score, same, len(left.gallery) - 1, TWINS)
+    probability[paired] = faults.probability(other, log_ratio)
     wrong = (probability >= LIKELY) & paired
     wrong[paired] &= own < other
     return wrong, probability
 
 
-def _duplicates(near: Rows, score: Float64Array, same: SamePerson) -> tuple[Rows, Float64Array]:
-    """Pairs of gallery rows (m, 2) likely to be one person, with that probability, the closest first."""
-    flat = score.ravel()
-    # A person enrolled three times has two partners: every neighbour is judged, by the strangers that the nearest ones are.
-    probability = fault_probabilities(flat, np.zeros(len(flat)), score[:, 0], same, len(near) - 1)
+def _duplicates(left: LeftOut, near: Rows, cosine: Float64Array) -> tuple[Rows, Float64Array]:
+    """Pairs of gallery rows (m, 2) likely to be one person, with that probability, the likeliest first.
+
+    Where no subject has two samples nothing is known of how samples of one person agree, and the cosine is judged alone.
+    """
+    agreement = Agreement.of(left)
+    if agreement is None:
+        score, same = cosine, SamePerson.of(np.empty(0))
+    else:
+        score, same = agreement.between(near, cosine), SamePerson.of(agreement.of_halves, HEAVY_TAIL)
+    best, flat = score.max(axis=1), score.ravel()
+    # A person enrolled three times has two partners: every neighbour is judged, by what the best of each subject teach.
+    probability = Faults.fitted(best, np.zeros(len(best)), best, same, len(near) - 1).probability(flat)
     pairs = np.sort(np.column_stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()]), axis=1)
     likely = np.flatnonzero(probability >= LIKELY)
     likely = likely[np.argsort(-flat[likely], kind="stable")]

@@ -2,7 +2,8 @@
 
 They are fitted to the gallery itself, which has faults, so every fit rests on quantiles that the faults do not reach:
 
-    same person   g: two half normals from the quartiles of own scores (mislabelled samples hide in the far low tail)
+    same person   g: two halves, from the quartiles of own scores (mislabelled samples hide in the far low tail), or of the
+                     agreement between halves of a person
     best of K     h: the largest of K normals, from the 10% and 50% quantiles of the best other score (duplicates are high)
     one stranger  f: a normal from the median and the median deviation of scores to an arbitrary other subject
 
@@ -13,51 +14,53 @@ median of g count like it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from holue.gallery.embeddings import Float64Array
 
 ROUNDS = 50
-RAREST, COMMONEST = 1e-4, 0.5
+FIRST_SHARE, RAREST, COMMONEST = 0.01, 1e-4, 0.5
 NARROWEST = 1e-4
 QUARTILE = float(norm.ppf(0.75))
+RARE_SCORE = float(norm.cdf(-3.0))
 
 
 @dataclass(frozen=True)
 class SamePerson:
-    """``g``: scores of samples to their own subject; without any (one sample each) all scores are equally likely."""
+    """``g``: scores of the same person; without any (one sample each) all scores are equally likely.
+
+    ``freedom`` is that of the Student distribution its lower half follows: infinite for a normal one.
+    """
 
     median: float
-    below: float  # standard deviation of the lower half; infinite where nothing is known
+    below: float  # scale of the lower half; infinite where nothing is known
     density: float  # at the median
+    freedom: float = np.inf
 
     @classmethod
-    def of(cls, own_scores: Float64Array) -> SamePerson:
-        """From own scores; an empty array gives the flat one."""
-        if len(own_scores) == 0:
+    def of(cls, scores: Float64Array, freedom: float = np.inf) -> SamePerson:
+        """From scores of the same person; an empty array gives the flat one."""
+        if len(scores) == 0:
             return cls(1.0, np.inf, 1.0)
-        low, median, high = np.quantile(own_scores, [0.25, 0.5, 0.75])
-        below, above = (max(float(width), NARROWEST) / QUARTILE for width in (median - low, high - median))
-        return cls(float(median), below, 2 / ((below + above) * np.sqrt(2 * np.pi)))
+        low, median, high = np.quantile(scores, [0.25, 0.5, 0.75])
+        quartile = float(student.ppf(0.75, freedom))
+        below, above = (max(float(width), NARROWEST) / quartile for width in (median - low, high - median))
+        return cls(float(median), below, 2 * float(student.pdf(0.0, freedom)) / (below + above), freedom)
 
     @property
     def lowest(self) -> float:
-        """Three standard deviations under the median: whoever scores less is somebody else, however alike."""
-        return self.median - 3 * self.below
-
-    @property
-    def above(self) -> float:
-        """Standard deviation of the upper half."""
-        return 2 / (self.density * float(np.sqrt(2 * np.pi))) - self.below
+        """Whoever scores less is somebody else, however alike: 1 in 740 of the same person does."""
+        return self.median + float(student.ppf(RARE_SCORE, self.freedom)) * self.below
 
     def log_density(self, score: Float64Array) -> Float64Array:
         """``ln g``, held from the median upwards: more than typical is never less likely."""
         z = np.minimum(score - self.median, 0.0) / self.below
-        return np.asarray(np.log(self.density) - z**2 / 2)
+        return np.asarray(np.log(self.density) + student.logpdf(z, self.freedom) - student.logpdf(0.0, self.freedom))
 
 
 @dataclass(frozen=True)
@@ -104,39 +107,53 @@ class OneStranger:
         return np.asarray(norm.logpdf(z) - np.log(self.deviation))
 
 
-def fault_probabilities(
-    other: Float64Array,
-    log_ratio: Float64Array,
-    all_other: Float64Array,
-    same: SamePerson,
-    n_others: int,
-    twin_share: float = 0.0,
-) -> Float64Array:
-    """P(the best other subject is the same person), given ``other`` scores and further log-odds ``log_ratio`` for it.
+@dataclass(frozen=True)
+class Faults:
+    """``π g + (1 − π) h``, fitted to a gallery: how common a fault is, and what scores it has against strangers."""
 
-    ``all_other`` are the scores that h is fitted to. Where the rival explanation may be a person enrolled twice, whose samples
-    score high at both, ``twin_share`` of the rival's scores follow g as well.
+    same: SamePerson
+    strangers: BestOfMany
+    share: float  # π
+    twin_share: float = 0.0
 
-    >>> rng = np.random.default_rng(0)
-    >>> strangers, twins = rng.normal(size=(1000, 50)).max(axis=1) / 20, np.full(20, 0.7)
-    >>> scores = np.concatenate([strangers, twins])
-    >>> p = fault_probabilities(scores, np.zeros(1020), scores, SamePerson(0.7, 0.1, 4.0), 50)
-    >>> int((p[:1000] > 0.5).sum()), int((p[1000:] > 0.5).sum())
-    (0, 20)
-    """
-    if len(other) == 0:
-        return np.zeros(0)
-    share = 0.01
-    probability = np.zeros(len(other))
-    for _ in range(ROUNDS):
-        strangers = BestOfMany.of(all_other, n_others, share)
-        alike, rival = same.log_density(other), strangers.log_density(other)
-        if twin_share:
-            rival = np.logaddexp(rival, np.log(twin_share) + alike)
-        log_odds = np.log(share / (1 - share)) + alike - rival + log_ratio
-        probability = np.where((other > strangers.median) & (other > same.lowest), expit(log_odds), 0.0)
-        renewed = float(np.clip(probability.mean(), RAREST, COMMONEST))
-        if abs(renewed - share) < 1e-7:
-            break
-        share = renewed
-    return probability
+    @classmethod
+    def fitted(
+        cls,
+        other: Float64Array,
+        log_ratio: Float64Array,
+        all_other: Float64Array,
+        same: SamePerson,
+        n_others: int,
+        twin_share: float = 0.0,
+    ) -> Faults:
+        """By expectation maximisation on ``other`` scores, with further log-odds ``log_ratio`` for a fault.
+
+        ``all_other`` are the scores that h is fitted to, the best of ``n_others`` each. Where the rival explanation may be a
+        person enrolled twice, whose samples score high at both, ``twin_share`` of the rival's scores follow g as well.
+
+        >>> rng = np.random.default_rng(0)
+        >>> strangers, twins = rng.normal(size=(1000, 50)).max(axis=1) / 20, np.full(20, 0.7)
+        >>> scores = np.concatenate([strangers, twins])
+        >>> faults = Faults.fitted(scores, np.zeros(1020), scores, SamePerson(0.7, 0.1, 4.0), 50)
+        >>> p = faults.probability(scores)
+        >>> round(faults.share, 3), int((p[:1000] > 0.5).sum()), int((p[1000:] > 0.5).sum())
+        (0.02, 0, 20)
+        """
+        faults = cls(same, BestOfMany.of(all_other, n_others, FIRST_SHARE), FIRST_SHARE, twin_share)
+        for _ in range(ROUNDS if len(other) else 0):
+            share = float(np.clip(faults.probability(other, log_ratio).mean(), RAREST, COMMONEST))
+            last, faults = (
+                faults.share,
+                replace(faults, strangers=BestOfMany.of(all_other, n_others, share), share=share),
+            )
+            if abs(share - last) < 1e-7:
+                break
+        return faults
+
+    def probability(self, other: Float64Array, log_ratio: Float64Array | float = 0.0) -> Float64Array:
+        """P(the best other subject is the same person)."""
+        alike, rival = self.same.log_density(other), self.strangers.log_density(other)
+        if self.twin_share:
+            rival = np.logaddexp(rival, np.log(self.twin_share) + alike)
+        log_odds = np.log(self.share / (1 - self.share)) + alike - rival + log_ratio
+        return np.where((other > self.strangers.median) & (other > self.same.lowest), expit(log_odds), 0.0)

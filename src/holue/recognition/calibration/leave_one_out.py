@@ -83,7 +83,8 @@ def leave_one_out_calibration(
         point = left_out_point(
             left, recognizer.target_fpir, unknown_prior=recognizer.unknown_prior, threads=recognizer.threads
         ).for_gallery(len(left.gallery), recognizer.hold)
-    reading, truth, own_score = left_out_reading(left, point, recognizer.temperature, recognizer.threads)
+    threads = 1 if score.fits_on_one_thread else recognizer.threads
+    reading, truth, own_score = left_out_reading(left, point, recognizer.temperature, threads)
     if score.needs_fit:
         score.fit(reading, correct_answers(reading, truth), generator(recognizer.random_state))
     learned = {

@@ -26,6 +26,8 @@ class QualityScore(ABC):
     needs_fit: ClassVar[bool] = False
     needs_concentration: ClassVar[bool] = False
     is_probability: ClassVar[bool] = False
+    fits_on_one_thread: ClassVar[bool] = False
+    """Whether :meth:`fit` must read the gallery with one thread, since it amplifies how threads round the sums they merge."""
 
     @abstractmethod
     def __call__(self, reading: Reading) -> Float64Array:

@@ -41,7 +41,7 @@ class BettingTest:
     @classmethod
     def p_value(cls, decided: Float64Array, wrong: Float64Array, target: float) -> float:
         """``1 / M``, at most 1."""
-        return cls.scaled_p_value(decided, wrong, target, 1.0)
+        return _p_value(_log_factors(decided, wrong, target).sum(axis=1))
 
     @classmethod
     def p_value_of_counts(cls, units: int, wrong_units: int, target: float) -> float:
@@ -50,9 +50,13 @@ class BettingTest:
         return _p_value((units - wrong_units) * gain + (wrong_units * loss if wrong_units else 0.0))
 
     @classmethod
-    def scaled_p_value(cls, decided: Float64Array, wrong: Float64Array, target: float, scale: float) -> float:
-        """What the p-value would be with ``scale`` times as many subjects like these."""
-        return _p_value(scale * _log_factors(decided, wrong, target).sum(axis=1))
+    def p_values_of_sets(
+        cls, decided: Float64Array, wrong: Float64Array, target: float, drawn: Float64Array
+    ) -> Float64Array:
+        """The p-values of several sets, in which each unit is drawn so many times (sets, units)."""
+        # A subject wrong throughout takes the whole of θ = 1: −inf, which a product with 0 draws would make undefined.
+        factors = np.maximum(_log_factors(decided, wrong, target), -1e9)
+        return np.exp(np.minimum(0.0, -logsumexp(LOG_WEIGHTS + drawn @ factors.T, axis=1)))
 
     @classmethod
     def upper_bound(cls, decided: Float64Array, wrong: Float64Array, confidence: float) -> float:

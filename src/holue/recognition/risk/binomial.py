@@ -27,7 +27,7 @@ class BinomialTest:
     @classmethod
     def p_value(cls, decided: Float64Array, wrong: Float64Array, target: float) -> float:
         """``P(Bin(n, α) ≤ k)``."""
-        return cls.scaled_p_value(decided, wrong, target, 1.0)
+        return cls.p_value_of_counts(round(float(decided.sum())), round(float(wrong.sum())), target)
 
     @classmethod
     def p_value_of_counts(cls, units: int, wrong_units: int, target: float) -> float:
@@ -35,10 +35,12 @@ class BinomialTest:
         return 1.0 if wrong_units >= units else float(bdtr(wrong_units, units, target))
 
     @classmethod
-    def scaled_p_value(cls, decided: Float64Array, wrong: Float64Array, target: float, scale: float) -> float:
-        """What the p-value would be with ``scale`` times as many units at the same rates, rounded to the safe side."""
-        units, errors = np.floor(scale * decided.sum() + 1e-9), np.ceil(scale * wrong.sum() - 1e-9)
-        return cls.p_value_of_counts(int(units), int(errors), target)
+    def p_values_of_sets(
+        cls, decided: Float64Array, wrong: Float64Array, target: float, drawn: Float64Array
+    ) -> Float64Array:
+        """The p-values of several sets, in which each unit is drawn so many times (sets, units)."""
+        counts = zip(drawn @ decided, drawn @ wrong)
+        return np.array([cls.p_value_of_counts(round(units), round(errors), target) for units, errors in counts])
 
     @staticmethod
     def upper_bound(decided: Float64Array, wrong: Float64Array, confidence: float) -> float:

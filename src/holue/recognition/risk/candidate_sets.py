@@ -1,4 +1,8 @@
-"""CandidateSets: for each probe the answers that remain possible, UNKNOWN among them where it does."""
+"""CandidateSets: for each probe the answers that remain possible, UNKNOWN among them where it does.
+
+A set can be empty: no answer is as probable as the truth usually is. Putting the best answer in would cover more than was asked
+for, and a higher level would no longer only add answers; so the set stays empty, and says so (``empty``, ``reasons``).
+"""
 
 from __future__ import annotations
 
@@ -43,13 +47,28 @@ class CandidateSets:
         size = self.size
         return (
             f"CandidateSets({len(self)} probes at {self.confidence_level:g}: mean size {size.mean():.2f}, "
-            f"{np.mean(size == 1):.1%} of one answer, {np.mean(self.unknown):.1%} with UNKNOWN)"
+            f"{np.mean(size == 1):.1%} of one answer, {np.mean(self.unknown):.1%} with UNKNOWN, "
+            f"{np.mean(self.empty):.1%} empty)"
         )
 
     @property
     def size(self) -> npt.NDArray[np.int64]:
-        """How many answers remain for each probe, UNKNOWN counted; 0 where none is as probable as the truth usually is."""
+        """How many answers remain for each probe, UNKNOWN counted; 0 where the set is empty."""
         return np.array([len(members) for members in self.subjects], dtype=np.int64) + self.unknown
+
+    @property
+    def empty(self) -> npt.NDArray[np.bool_]:
+        """Where no answer is as probable as the truth usually is: probes unlike those that the sets were calibrated on."""
+        return np.asarray(self.size == 0)
+
+    @property
+    def reasons(self) -> list[str]:
+        """One sentence for each empty set, "" for the others."""
+        said = (
+            f"no answer is as probable as the truth is for {self.confidence_level:.0%} of the development probes: this probe is "
+            "unlike them; take another sample, or let a person decide"
+        )
+        return [said if empty else "" for empty in self.empty]
 
     def contain(self, y: object) -> npt.NDArray[np.bool_]:
         """Whether each set holds the truth ``y`` (a subject, or UNKNOWN)."""
@@ -65,9 +84,11 @@ class CandidateSets:
                 "probabilities": probabilities.tolist(),
                 "unknown": bool(unknown),
                 "p_unknown": float(p_unknown),
+                "empty": reason != "",
+                "reason": reason,
             }
-            for members, probabilities, unknown, p_unknown in zip(
-                self.subjects, self.probabilities, self.unknown, self.p_unknown
+            for members, probabilities, unknown, p_unknown, reason in zip(
+                self.subjects, self.probabilities, self.unknown, self.p_unknown, self.reasons
             )
         ]
         return {"confidence_level": self.confidence_level, "sets": sets}

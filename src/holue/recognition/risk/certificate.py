@@ -15,8 +15,9 @@ class CannotCertifyError(CalibrationDataError):
     """The development set does not certify the target; the attributes say what would.
 
     ``needed_without_error``: the fewest automatic decisions that could certify it, all of them right.
-    ``needed_probes``: about how many development probes would do at the rates seen here, and ``more_probes`` how many
-    more than there are; None where no number would, since the rates seen are no better than the target.
+    ``needed_probes``: with about how many development probes the target would be certified in four of five cases, at the
+    rates seen here, and ``more_probes`` how many more than there are; None where no number would do, since the rates seen are
+    no better than the target.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.checks import check_share
 from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.risk.decisions import RISKS, Development, RiskName, Unit, check_risk, check_unit
-from holue.recognition.risk.fixed_sequence import Walk, scale_needed, walk
+from holue.recognition.risk.fixed_sequence import LIKELY, Walk, units_needed, walk
 from holue.recognition.state import knowledge_of, learn
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class RiskController:
             )
         found = walk(seen.decisions, levels, target, confidence)
         if found.certified is None:
-            raise _cannot_certify(self.risk, self.unit, seen, found, target, confidence)
+            raise _cannot_certify(self.risk, self.unit, seen, found, levels, target, confidence)
         self.certificate_ = certificate(
             seen, self.risk, self.unit, found.test.name, found.certified, target, confidence
         )
@@ -142,7 +142,13 @@ def refuse_fixed_filter(recognizer: OpenSetRecognizer) -> None:
 
 
 def _cannot_certify(
-    risk: str, unit: str, seen: Development, found: Walk, target: float, confidence: float
+    risk: str,
+    unit: str,
+    seen: Development,
+    found: Walk,
+    levels: Float64Array,
+    target: float,
+    confidence: float,
 ) -> CannotCertifyError:
     decisions = seen.decisions
     n = len(decisions)
@@ -160,12 +166,15 @@ def _cannot_certify(
         f": {where}, {wrong} of {decided} automatic decisions were wrong; it takes at least "
         f"{found.needed_units} {unit}s decided without an error"
     )
-    scale = scale_needed(decisions, found, target, confidence)
+    units = units_needed(decisions, levels, target, confidence)
     needed = more = None
-    if scale is None:
+    if units is None:
         message += ", and at the error rates seen here no number would do; raise target_level, or use a better quality"
     else:
-        needed = max(int(np.ceil(scale * n)), n + 1)
+        needed = max(int(np.ceil(units * n / decisions.n_units)), n + 1)
         more = needed - n
-        message += f", or about {needed} development probes like these ({more} more); bring them, or raise target_level"
+        message += (
+            f"; about {needed} development probes like these ({more} more) would certify it in {LIKELY:.0%} of cases; bring "
+            "them, or raise target_level"
+        )
     return CannotCertifyError(message, needed_without_error=found.needed_units, needed_probes=needed, more_probes=more)

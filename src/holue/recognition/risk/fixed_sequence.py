@@ -35,8 +35,8 @@ STRICT, MIDDLE = 0.5, 0.4
 FAIR_SHARE = 1 / 3
 """The share of units that a quality score can be expected to sort out as the best ones."""
 
-SMALLEST_SHARE = 0.1
-"""The fewest answers a filter may leave when it is estimated what a larger set could certify."""
+LIKELY, RESAMPLES = 0.8, 100
+"""The probability with which the units asked for shall certify the target, and the sets drawn to estimate it."""
 
 LARGEST_SCALE = 1000.0
 
@@ -57,8 +57,10 @@ class RiskTest(Protocol):
         ...
 
     @classmethod
-    def scaled_p_value(cls, decided: Float64Array, wrong: Float64Array, target: float, scale: float) -> float:
-        """The p-value of a set ``scale`` times as large with the same rates."""
+    def p_values_of_sets(
+        cls, decided: Float64Array, wrong: Float64Array, target: float, drawn: Float64Array
+    ) -> Float64Array:
+        """The p-values of several sets, in which each unit is drawn so many times (sets, units)."""
         ...
 
     @classmethod
@@ -74,7 +76,6 @@ class Walk:
     test: type[RiskTest]
     certified: float | None
     tried: Float64Array  # strictest first; empty where the set is too small for any
-    stricter: Float64Array  # thresholds at which a larger set could begin instead
     needed_units: int  # fewest units that could certify the target, without an error
 
 
@@ -99,9 +100,7 @@ def walk(decisions: Decisions, levels: Float64Array, target: float, confidence: 
     thresholds, kept = candidate_thresholds(levels)
     weights = starting_weights(test, kept, decisions.n_units, target, confidence)
     first = int(np.argmax(weights > 0)) if weights.any() else len(weights)
-    tried, stricter = thresholds[first:], thresholds[: first + 1]
-    least = min(SMALLEST_SHARE, kept[min(first, len(kept) - 1)])
-    stricter = stricter[kept[: first + 1] >= least]
+    tried = thresholds[first:]
     certified, level = None, 0.0
     for threshold, weight in zip(tried, weights[first:]):
         level += weight * delta
@@ -109,7 +108,7 @@ def walk(decisions: Decisions, levels: Float64Array, target: float, confidence: 
             certified = float(threshold)
         else:
             level = 0.0
-    return Walk(test, certified, tried, stricter, needed)
+    return Walk(test, certified, tried, needed)
 
 
 def candidate_thresholds(levels: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -162,20 +161,36 @@ def units_tolerating(test: type[RiskTest], errors: int, target: float, confidenc
     return high
 
 
-def scale_needed(decisions: Decisions, walked: Walk, target: float, confidence: float) -> float | None:
-    """How many times as large a set would pass at its first threshold, at the rates seen here; None for over 1000.
+def units_needed(decisions: Decisions, levels: Float64Array, target: float, confidence: float) -> int | None:
+    """The fewest units like these that certify the target with probability ``LIKELY``; None for over 1000 times as many.
 
-    An estimate, at the most favourable of the thresholds where a larger set could begin.
+    A larger set is drawn from the units seen here, with replacement, and tested where its own walk would start; always with
+    the same random numbers, so that the answer is the same for the same set. It is an estimate: the rates seen are those of
+    the set at hand.
+
+    >>> rng = np.random.default_rng(0)
+    >>> seen = Decisions(rng.random(250), rng.random(250) < 0.002, np.arange(250))
+    >>> 299 < units_needed(seen, np.linspace(0, 1, 100), target=0.01, confidence=0.95) < 1500
+    True
     """
-    best, level = None, STRICT * (1 - confidence)
-    for threshold in walked.stricter:
-        decided, wrong = decisions.shares(threshold)
-        low, high = 0.0, LARGEST_SCALE if best is None else best
-        if walked.test.scaled_p_value(decided, wrong, target, high) > level:
-            continue
-        while high - low > 1e-3:
-            middle = (low + high) / 2
-            passes = walked.test.scaled_p_value(decided, wrong, target, middle) <= level
-            low, high = (low, middle) if passes else (middle, high)
-        best = high
-    return best
+    test, n = chosen_test(decisions), decisions.n_units
+    thresholds, kept = candidate_thresholds(levels)
+
+    def chance(n_units: int) -> float:
+        weights = starting_weights(test, kept, n_units, target, confidence)
+        drawn = np.random.default_rng(0).multinomial(n_units, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
+        passed = np.zeros(RESAMPLES, dtype=bool)
+        for start in np.flatnonzero(weights).tolist():
+            p_values = test.p_values_of_sets(*decisions.shares(thresholds[start]), target, drawn)
+            passed |= p_values <= weights[start] * (1 - confidence)
+        return float(passed.mean())
+
+    low, high = n, 2 * n
+    while chance(high) < LIKELY:
+        low, high = high, 2 * high
+        if high > LARGEST_SCALE * n:
+            return None
+    while high > 1.02 * low:
+        middle = (low + high) // 2
+        low, high = (low, middle) if chance(middle) >= LIKELY else (middle, high)
+    return high
