@@ -104,7 +104,7 @@ def test_saved_and_loaded_it_is_the_same_and_its_exact_rows_are_mapped(tmp_path:
 def test_changed_files_are_not_loaded(tmp_path: Path) -> None:
     gallery = unit(np.random.default_rng(4), 40, 16)
     saved = save_compressed(compress(gallery, "int8"), tmp_path / "g")
-    codes, exact, manifest = saved / "codes-0.npy", saved / "exact-0.npy", saved / "compressed.json"
+    codes, exact, manifest = saved / "codes-0.npy", saved / "exact-0.npy", saved / "manifest.json"
     kept = {path: path.read_bytes() for path in (codes, exact, manifest)}
 
     def refuses(error: type[Exception], match: str) -> None:
@@ -120,15 +120,15 @@ def test_changed_files_are_not_loaded(tmp_path: Path) -> None:
     np.save(exact, gallery[1:])
     refuses(CorruptArtifactError, "has shape")
     exact.unlink()
-    refuses(CorruptArtifactError, "not a whole compressed gallery")
+    refuses(CorruptArtifactError, "exact-0.npy is missing")
     manifest.write_text("{")
     refuses(CorruptArtifactError, "cannot be read")
     described = json.loads(kept[manifest])
     manifest.write_text(json.dumps(described | {"version": 2}))
     refuses(NewerArtifactError, "version 2")
-    described["parts"][0]["residual_norm"] /= 2
+    described["content"]["parts"][0]["residual_norm"] /= 2
     manifest.write_text(json.dumps(described))
-    refuses(CorruptArtifactError, "compressed.json has changed")
+    refuses(CorruptArtifactError, "manifest.json has changed")
     manifest.write_text(json.dumps(described | {"kind": "recogniser"}))
     refuses(CorruptArtifactError, "does not describe")
     assert len(load_compressed(saved)) == 40

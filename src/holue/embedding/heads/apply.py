@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from holue.artifact.archive import read_archive, write_archive
 from holue.embedding.heads.onnx_head import OnnxHead
 from holue.embedding.inputs.model_input import Float32Array
-from holue.embedding.models.embedding_file import EmbeddingFile, read_arrays, write_arrays
+from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.errors import InvalidEmbeddingsError, InvalidParameterError
 
 ABOUT_THE_EMBEDDING = ("concentration", "variance", "scale")
@@ -24,7 +25,7 @@ def apply_to_file(head: OnnxHead, file: str | Path, out: str | Path) -> Float32A
     out = Path(out)
     if out.suffix != ".npz":
         raise InvalidParameterError(f"out must end in .npz, got {out}")
-    arrays, samples = read_arrays(Path(file)), EmbeddingFile.load(file)
+    arrays, samples = read_archive(file), EmbeddingFile.load(file)
     if head.record["output"] != "embedding":
         arrays[head.record["output"]] = output = head.predict_file(samples)
     else:
@@ -38,5 +39,5 @@ def apply_to_file(head: OnnxHead, file: str | Path, out: str | Path) -> Float32A
         output = projected.embeddings.astype(np.float32, copy=False)
         arrays |= {"embeddings": output}
         arrays |= {"fingerprint": np.asarray(projected.fingerprint), "model": np.asarray(projected.model)}
-    write_arrays(out, arrays)
+    write_archive(out, arrays)
     return output

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from holue.artifact import write_text
 from holue.embedding.heads.trained_head import TrainedHead
 from holue.embedding.inputs.model_input import Float32Array
 from holue.embedding.models.embedder import open_session
@@ -53,7 +54,7 @@ def export_network(network: ImageNetwork, path: str | Path) -> Path:
     example = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
     _write_onnx(network.module, example, onnx_path, "image", ["embedding", "features"])
     specification = ModelSpecification(onnx_path, network.image_input)
-    onnx_path.with_suffix(".toml").write_text(specification.to_toml(), encoding="utf-8")
+    write_text(onnx_path.with_suffix(".toml"), specification.to_toml())
     record = {
         "kind": "network",
         "output": "embedding",
@@ -131,7 +132,7 @@ def _require_agreement(
 def _write_record(onnx_path: Path, record: dict[str, Any]) -> None:
     digest = hashlib.sha256(onnx_path.read_bytes()).hexdigest()
     text = json.dumps({"format": FORMAT, "onnx_sha256": digest, **record}, indent=2, allow_nan=False)
-    onnx_path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    write_text(onnx_path.with_suffix(".json"), text + "\n")
 
 
 def _feature_scale(module: torch.nn.Module) -> tuple[Float32Array, Float32Array]:
