@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from holue.artifact.exchange import put_in_place
 from holue.artifact.staging import remove_leftovers, set_aside, staged_file, staged_folder
-from holue.errors import CannotWriteError, HolueError
+from holue.errors import CannotWriteError
 
 
 @contextmanager
@@ -94,10 +94,12 @@ def restore(target: Path) -> None:
 def _cannot_write(target: Path) -> Iterator[None]:
     try:
         yield
-    except HolueError:
-        raise
     except OSError as error:
-        reason = error.strerror or str(error)
+        # A file inside a folder that is being written has a hidden name: the folder is what the user knows.
+        cause = error.__cause__ if isinstance(error, CannotWriteError) else error
+        if not isinstance(cause, OSError):
+            raise
+        reason = os.strerror(cause.errno) if cause.errno else str(cause)
         raise CannotWriteError(
             f"{target}: cannot be written ({reason}); nothing was changed: free space or choose another place"
         ) from error

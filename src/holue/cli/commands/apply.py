@@ -20,7 +20,7 @@ def apply(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Embeddings with features (.npz), of the head's own recogniser.")
     ],
-    out: Annotated[Path, typer.Option(help="The .npz file to write; it may be FILE itself.")],
+    out: Annotated[Path, typer.Option(help="The .npz file to write; another than FILE.")],
     json: Json = False,
 ) -> None:
     """Add what a trained head says of each sample to a file of embeddings.

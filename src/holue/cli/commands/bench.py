@@ -117,7 +117,6 @@ def _measure(
 def _draw(result: dict[str, Any], folder: Path) -> None:
     from holue.bench.page.chart import growth_chart, speed_chart
 
-    folder.mkdir(parents=True, exist_ok=True)
     if result.get("comparison"):
         speed_chart(result).save(folder)
     if result.get("approximate", {}).get("speed"):

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from holue.cli.inputs import keep_inputs
 from holue.cli.output import Json, print_json, say
 from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.embedding.models.onnx_name import onnx_file
@@ -77,6 +78,8 @@ def train(
     if file is None:
         raise InvalidParameterError(f"FILE is missing: {head} is trained on embeddings; holue embed writes them")
     path = onnx_file(out)  # before the training: a name that cannot be should not cost it
+    for written in (path, path.with_suffix(".json")):
+        keep_inputs(written, [file])
     module, name = TRAINERS[head]
     trainer = getattr(import_module(module), name)
     from holue.embedding.training.export import export_head

@@ -20,7 +20,7 @@ def apply_to_file(head: OnnxHead, file: str | Path, out: str | Path) -> Float32A
     """Write ``file`` to ``out`` with the head's output under its own key, and return that output.
 
     The key is ``concentration`` (scf), ``variance`` (pfe), ``scale`` (scaleface) or, in place of the recogniser's,
-    ``embeddings`` (arcface). Every other array is kept; ``out`` may be ``file``.
+    ``embeddings`` (arcface). Every other array is kept.
     """
     out = Path(out)
     if out.suffix != ".npz":
