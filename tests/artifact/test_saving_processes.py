@@ -47,10 +47,19 @@ def saving_process(path: Path) -> int:
     """A process that saves B and A in turn for as long as it lives."""
     child = os.fork()
     if child == 0:
-        while True:
-            B.save(path)
-            A.save(path)
+        try:
+            while True:
+                B.save(path)
+                A.save(path)
+        finally:
+            os._exit(1)
     return child
+
+
+def kill(child: int) -> None:
+    """Kill a process that must be alive until then."""
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL, "a save failed"
 
 
 @pytest.fixture(params=["on disk", "in memory"])
@@ -73,8 +82,7 @@ def test_a_load_during_saves_gives_one_of_them_whole(folder: Path) -> None:
         seen = Counter(which(OpenSetRecognizer.load(path)) for _ in range(LOADS))
     finally:
         for child in children:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            kill(child)
     assert set(seen) == {"a", "b"}, "the saves never met a load"
 
 
@@ -84,8 +92,7 @@ def test_a_process_killed_while_saving_leaves_the_earlier_save_or_the_new_one(fo
     for _ in range(KILLS):
         child = saving_process(path)
         time.sleep(rng.uniform(0.001, 0.03))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        kill(child)
         seen[which(OpenSetRecognizer.load(path))] += 1
         assert len(list(folder.iterdir())) <= 2, "leftovers pile up"
     print(dict(seen))
@@ -99,8 +106,7 @@ def test_a_first_save_that_is_killed_is_no_save_and_the_next_one_is(folder: Path
         path = folder / f"saved-{n}"
         child = saving_process(path)
         time.sleep(rng.uniform(0, 0.005))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        kill(child)
         if path.exists():
             which(OpenSetRecognizer.load(path))
         A.save(path)

@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ def fill(folder: Path, text: str) -> None:
 
 
 @pytest.fixture(params=["in one step", "in two steps"])
-def swap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def swap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The usual way, and that of file systems which cannot exchange two names."""
 
     def unsupported(*_: object) -> None:
@@ -29,7 +28,6 @@ def swap(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
     if request.param == "in two steps":
         monkeypatch.setattr("holue.artifact.exchange._swap", unsupported)
-    yield
 
 
 @pytest.mark.usefixtures("swap")
@@ -44,9 +42,14 @@ def test_a_folder_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> N
 @pytest.mark.parametrize("failure", [OSError(errno.ENOSPC, "full"), ValueError("wrong"), KeyboardInterrupt()])
 def test_after_a_failure_the_folder_is_as_it_was(tmp_path: Path, failure: BaseException) -> None:
     fill(tmp_path / "out", "one")
-    with pytest.raises((CannotWriteError, ValueError, KeyboardInterrupt)), whole_folder(tmp_path / "out") as partial:
-        (partial / "half").write_text("a page")
-        raise failure
+
+    def write_half() -> None:
+        with whole_folder(tmp_path / "out") as partial:
+            (partial / "half").write_text("a page")
+            raise failure
+
+    with pytest.raises((CannotWriteError, ValueError, KeyboardInterrupt)):
+        write_half()
     assert (tmp_path / "out" / "inner" / "page").read_text() == "one"
     assert os.listdir(tmp_path) == ["out"]
 
@@ -97,9 +100,14 @@ def test_a_file_is_replaced_through_links_and_keeps_its_permissions(tmp_path: Pa
     link.symlink_to(file)
     write_text(link, "two")
     assert (file.read_text(), link.is_symlink(), stat.S_IMODE(file.stat().st_mode)) == ("two", True, 0o640)
-    with pytest.raises(ValueError, match="wrong"), whole_file(file) as stream:
-        stream.write(b"half")
-        raise ValueError("wrong")
+
+    def write_half() -> None:
+        with whole_file(file) as stream:
+            stream.write(b"half")
+            raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        write_half()
     assert file.read_text() == "two"
     assert sorted(os.listdir(tmp_path)) == ["link", "page"]
 

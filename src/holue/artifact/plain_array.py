@@ -6,6 +6,7 @@ The claim is compared with the bytes that are there before memory is taken for i
 from __future__ import annotations
 
 import math
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,7 +25,7 @@ class NotPlainError(ValueError):
 
 def write_array(stream: BinaryIO, array: Array) -> None:
     """Write one array, in C order."""
-    np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+    np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
 
 
 def read_array(stream: BinaryIO, n_bytes: int, *, mapped: bool = False) -> Array:
@@ -53,7 +54,7 @@ def _header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
             raise NotPlainError(f"version {version} of the format is not known")
     except NotPlainError:
         raise
-    except (ValueError, TypeError, KeyError, SyntaxError, EOFError, RecursionError, MemoryError) as error:
+    except (ValueError, TypeError, KeyError, SyntaxError, TokenError, EOFError, RecursionError, MemoryError) as error:
         raise NotPlainError(f"it is no .npy file ({error})") from error
     if dtype.hasobject:
         raise NotPlainError("it holds pickled objects, which could run code", pickled=True)

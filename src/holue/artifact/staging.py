@@ -86,10 +86,12 @@ def _hidden(target: Path, kind: str) -> list[Path]:
         return []
 
 
-def _made(target: Path, make: Callable[[Path], int]) -> tuple[Path, int]:
+def _made(target: Path, make: Callable[[Path], int | None]) -> tuple[Path, int]:
     while True:
         path = hidden_name(target)
         descriptor = make(path)
+        if descriptor is None:
+            continue
         _lock(descriptor, wait=True)
         # Between making and locking, another process may have taken it for a leftover.
         if _is_at(descriptor, path):
@@ -97,9 +99,12 @@ def _made(target: Path, make: Callable[[Path], int]) -> tuple[Path, int]:
         os.close(descriptor)
 
 
-def _make_folder(path: Path) -> int:
+def _make_folder(path: Path) -> int | None:
     path.mkdir()
-    return os.open(path, os.O_RDONLY)
+    try:
+        return os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # taken for a leftover already
+        return None
 
 
 def _make_file(path: Path) -> int:

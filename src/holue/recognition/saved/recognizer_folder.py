@@ -79,7 +79,9 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
             tail = None if fields["tail"] is None else StrangerTail(**fields["tail"])
             known["operating_point"] = OperatingPoint(**{**fields, "prior": Prior(**fields["prior"]), "tail": tail})
             check_point(known["operating_point"], gallery)
-        if content["quality"] is not False:
+        if not isinstance(content["quality"], bool):
+            raise TypeError(f"quality is {content['quality']!r}")
+        if content["quality"]:
             known["quality"] = SCORES[recognizer.method]()
             known["quality"].restore(_named(QUALITY, arrays))
         if content.get("certificate") is not None:
