@@ -41,8 +41,9 @@ def keep_inputs(written: Path, read: Iterable[Path], *, is_replaced: bool = Fals
 
 
 def _paths(value: Any) -> Iterable[Path]:
-    if isinstance(value, Path):
-        yield value
+    # As words too: a model is named by a word or by a path, and paths are made of words only when the command starts.
+    if isinstance(value, str | Path):
+        yield Path(value)
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _paths(each)
