@@ -13,10 +13,12 @@ from typing import get_type_hints
 import numpy as np
 import pytest
 
+import holue as package
 from holue.cli.app import app
 from holue.cli.inputs import WRITTEN, check_inputs, keep_inputs
 from holue.errors import InvalidFileError
 
+HERE = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])}  # also from another working directory
 READ = {"file", "folder", "directory", "inputs", "runs", "remarks", "measured", "images", "head"}
 
 
@@ -33,7 +35,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def holue(folder: Path, *words: str, **options: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "holue", *words]
-    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": HERE, **options}
     return subprocess.run(command, cwd=folder, text=True, **settings)  # type: ignore[call-overload]
 
 
@@ -128,7 +130,7 @@ def test_a_full_output_is_one_line_and_a_closed_one_is_silent(world: Path, words
 
 @pytest.mark.parametrize("words", SHORT, ids=" ".join)
 def test_an_ascii_terminal_shows_everything_and_json_keeps_it(world: Path, words: tuple[str, ...]) -> None:
-    env = {**os.environ, "PYTHONIOENCODING": "ascii", "LANG": "C"}
+    env = {**HERE, "PYTHONIOENCODING": "ascii", "LANG": "C"}
     done = holue(world, *words, env=env)
     assert done.stderr == ""
     assert done.stdout.isascii()
@@ -154,7 +156,8 @@ def test_an_interrupt_is_exit_code_130_without_a_traceback_or_leftovers(
     before = sorted(os.listdir(world))
     start = "from holue.cli import main; print('started', flush=True); main()"  # before that Python itself is starting
     command = [sys.executable, "-c", start, *words]
-    process = subprocess.Popen(command, cwd=world, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=world, text=True, env=HERE, **pipes)  # type: ignore[call-overload]
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
     time.sleep(delay)
