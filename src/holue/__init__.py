@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from holue.recognition.model.operating_point import OperatingPoint
     from holue.recognition.recognizer import OpenSetRecognizer
 
-__version__ = _version("holue")
+    __version__: str
 
 # Resolved on first use: importing holue stays instant, whatever it needs later.
 _HOMES = {
@@ -40,6 +39,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("holue")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'holue' has no attribute {name!r}")

@@ -17,6 +17,7 @@ HolueError
 │   ├── CorruptArtifactError            a file is missing, changed or unreadable
 │   ├── NewerArtifactError              written by a later version of the format
 │   └── UnsafeArtifactError             it holds a pickle
+├── CannotWriteError (OSError)          a file or folder cannot be written: no space, no permission
 ├── TrainingDivergedError (ArithmeticError)  the loss is no longer a number
 └── MissingDependencyError (ImportError)  an extra is not installed
 
@@ -94,6 +95,10 @@ class NewerArtifactError(ArtifactError):
 
 class UnsafeArtifactError(ArtifactError):
     """The directory holds a pickle, which could run code when loaded."""
+
+
+class CannotWriteError(HolueError, OSError):
+    """A file or folder cannot be written; what was there before is unchanged."""
 
 
 class TrainingDivergedError(HolueError, ArithmeticError):

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from holue.artifact.archive import read_archive
 from holue.cli.app import app
 from holue.datasets.formats.samples import read_samples
 from holue.datasets.glyphs.model import FOLDER
 from holue.embedding.heads.apply import apply_to_file
 from holue.embedding.heads.onnx_head import OnnxHead
-from holue.embedding.models.embedding_file import EmbeddingFile, read_arrays
+from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.errors import InvalidEmbeddingsError, InvalidParameterError
 
 pytest.importorskip("onnxruntime")
@@ -44,7 +45,7 @@ def test_the_output_is_added_under_its_key_and_all_else_is_kept(
     out = tmp_path / "new.npz"
     result = runner.invoke(app, ["apply", str(FOLDER / kind), str(file), "--out", str(out), "--json"])
     assert result.exit_code == 0, result.output
-    told, before, after = json.loads(result.stdout), read_arrays(file), read_arrays(out)
+    told, before, after = json.loads(result.stdout), read_archive(file), read_archive(out)
     assert (told["kind"], told["output"], told["shape"][0]) == (kind, key, 8)
     assert set(after) == {*before, key}
     for name, array in before.items():
@@ -54,13 +55,17 @@ def test_the_output_is_added_under_its_key_and_all_else_is_kept(
     assert getattr(read_samples(out), key) is not None, "the other commands read it"
 
 
-def test_a_file_may_be_written_over_itself_and_a_line_says_what_was_done(file: Path) -> None:
+def test_a_line_says_what_was_done_and_the_input_is_not_written_over(file: Path, tmp_path: Path) -> None:
+    out, before = tmp_path / "out.npz", file.read_bytes()
     for _ in range(2):
-        result = runner.invoke(app, ["apply", str(FOLDER / "scf.onnx"), str(file), "--out", str(file)])
+        result = runner.invoke(app, ["apply", str(FOLDER / "scf.onnx"), str(file), "--out", str(out)])
         assert result.exit_code == 0, result.output
     assert result.stdout.startswith("concentration of 8 samples, median ")
-    assert result.stdout.endswith(f"written to {file}\n")
-    assert len(read_arrays(file)["concentration"]) == 8
+    assert result.stdout.endswith(f"written to {out}\n")
+    assert len(read_archive(out)["concentration"]) == 8
+    refused = runner.invoke(app, ["apply", str(FOLDER / "scf.onnx"), str(file), "--out", str(file)])
+    assert "is the input" in str(refused.exception)
+    assert file.read_bytes() == before
 
 
 def test_new_embeddings_take_the_place_of_the_old_ones_but_not_beside_their_concentration(
@@ -87,7 +92,7 @@ def test_new_embeddings_take_the_place_of_the_old_ones_but_not_beside_their_conc
 def test_what_the_head_cannot_read_is_named(file: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match=r"out must end in .npz, got faces"):
         apply_to_file(SCF, file, "faces")
-    arrays = read_arrays(file)
+    arrays = read_archive(file)
     np.savez(tmp_path / "other.npz", **(arrays | {"fingerprint": np.asarray("beef")}))
     with pytest.raises(InvalidEmbeddingsError, match=r"scf.onnx was trained on the recogniser .* beef"):
         apply_to_file(SCF, tmp_path / "other.npz", tmp_path / "new.npz")

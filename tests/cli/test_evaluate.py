@@ -174,8 +174,11 @@ def test_a_mistake_is_one_line_and_exit_code_two(faces: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_folder_that_is_no_report_is_refused_before_the_work(faces: Path) -> None:
+def test_a_folder_that_is_no_report_is_refused_before_the_work(faces: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(HolueError, match="no report of holue"):
+        run("evaluate", faces, "--report", tmp_path)
+    with pytest.raises(HolueError, match="is the input"):
         run("evaluate", faces, "--report", faces)
 
 

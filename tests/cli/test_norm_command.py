@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from holue.artifact.archive import read_archive
 from holue.cli.app import app
 from holue.datasets.formats.samples import read_samples
 from holue.embedding.heads.apply import load_head
 from holue.embedding.heads.norm_concentration import NormConcentration
 from holue.embedding.heads.norm_head import NormHead
-from holue.embedding.models.embedding_file import read_arrays
 from holue.errors import (
     CalibrationDataError,
     CorruptArtifactError,
@@ -54,7 +54,7 @@ def run(*words: object) -> str:
 
 def test_the_command_fits_what_python_fits_and_apply_adds_it(file: Path, tmp_path: Path) -> None:
     told = json.loads(run("train", "norm", file, "--out", tmp_path / "norm-1.2", "--json"))
-    before = read_arrays(file)
+    before = read_archive(file)
     law = NormConcentration.fit(before["embeddings"][:-1], before["subject_id"][:-1])
     assert (told["intercept"], told["slope"], told["dim"]) == (law.intercept, law.slope, DIM)
     assert told["details"] == {"samples": SUBJECTS * EACH, "subjects": SUBJECTS, "subjects_left_out": 1}
@@ -63,7 +63,7 @@ def test_the_command_fits_what_python_fits_and_apply_adds_it(file: Path, tmp_pat
     out = tmp_path / "new.npz"
     applied = json.loads(run("apply", tmp_path / "norm-1.2", file, "--out", out, "--json"))
     assert (applied["kind"], applied["output"], applied["shape"]) == ("norm", "concentration", [SUBJECTS * EACH + 1])
-    after = read_arrays(out)
+    after = read_archive(out)
     assert set(after) == {*before, "concentration"}
     np.testing.assert_array_equal(after["concentration"], law.transform(before["embeddings"]).astype(np.float32))
     assert read_samples(out).concentration is not None, "the other commands read it"
@@ -79,7 +79,7 @@ def test_a_line_says_the_law_and_what_comes_next(file: Path, tmp_path: Path) -> 
 
 
 def test_scaled_embeddings_and_single_samples_are_refused(file: Path, tmp_path: Path) -> None:
-    arrays = read_arrays(file)
+    arrays = read_archive(file)
     unit = arrays["embeddings"] / np.linalg.norm(arrays["embeddings"], axis=1, keepdims=True)
     np.savez(tmp_path / "unit.npz", **(arrays | {"embeddings": unit.astype(np.float16)}))
     with pytest.raises(
@@ -99,7 +99,7 @@ def test_options_of_networks_are_refused(file: Path, tmp_path: Path) -> None:
 
 def test_a_law_is_for_its_own_recogniser(file: Path, tmp_path: Path) -> None:
     run("train", "norm", file, "--out", tmp_path / "norm")
-    np.savez(tmp_path / "other.npz", **(read_arrays(file) | {"fingerprint": np.asarray("beef")}))
+    np.savez(tmp_path / "other.npz", **(read_archive(file) | {"fingerprint": np.asarray("beef")}))
     with pytest.raises(InvalidEmbeddingsError, match=r"norm.json was fitted on the recogniser f00d, .* of beef"):
         run("apply", tmp_path / "norm", tmp_path / "other.npz", "--out", tmp_path / "new.npz")
     assert not (tmp_path / "new.npz").exists()
@@ -128,7 +128,7 @@ def test_a_record_that_cannot_be_read_is_named(
 def test_real_faces_get_concentrations_that_order_them_by_how_close_they_are(
     real_data: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    arrays = read_arrays(real_data("lfw/arcface_mbf.npz"))
+    arrays = read_archive(real_data("lfw/arcface_mbf.npz"))
     people = np.unique(arrays["subject_id"])
     first = np.isin(arrays["subject_id"], people[::2])
     keys = ("embeddings", "subject_id")
@@ -141,7 +141,7 @@ def test_real_faces_get_concentrations_that_order_them_by_how_close_they_are(
 
     from holue.embedding.training.class_centres import in_genuine_pairs, leave_one_out_cosines
 
-    mine = read_arrays(tmp_path / "mine.npz")
+    mine = read_archive(tmp_path / "mine.npz")
     paired = in_genuine_pairs(mine["subject_id"])
     cosines = leave_one_out_cosines(mine["embeddings"][paired], mine["subject_id"][paired])
     assert spearmanr(mine["concentration"][paired], cosines).statistic > 0.1, "on people it was not fitted on"

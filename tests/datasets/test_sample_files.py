@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from holue.datasets.formats.samples import Samples, read_samples, write_samples
+from holue.datasets.formats.table import read_csv
 from holue.errors import InvalidFileError, MissingDependencyError
 
 
@@ -221,3 +222,17 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(MissingDependencyError, match=r"pip install 'holue\[report\]'"):
         read_samples(tmp_path / "s.parquet")
+
+
+def test_ids_that_end_in_nul_are_refused_in_tables(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    import pyarrow as pa
+
+    pq.write_table(
+        pa.table({"embeddings": [[1.0, 2.0], [2.0, 1.0]], "subject_id": ["a", "a\0"]}), tmp_path / "s.parquet"
+    )
+    with pytest.raises(InvalidFileError, match="ends in a NUL"):
+        read_samples(tmp_path / "s.parquet")
+    (tmp_path / "s.csv").write_text("image,id\n1,a\n2,a\0\n")
+    with pytest.raises(InvalidFileError, match="ends in a NUL"):
+        read_csv(tmp_path / "s.csv", columns=["image", "id"])

@@ -1,9 +1,12 @@
+import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from holue.artifact.artifact import content_digest
 from holue.errors import (
     ArtifactError,
     CorruptArtifactError,
@@ -104,7 +107,7 @@ def test_saved_and_loaded_it_is_the_same_and_its_exact_rows_are_mapped(tmp_path:
 def test_changed_files_are_not_loaded(tmp_path: Path) -> None:
     gallery = unit(np.random.default_rng(4), 40, 16)
     saved = save_compressed(compress(gallery, "int8"), tmp_path / "g")
-    codes, exact, manifest = saved / "codes-0.npy", saved / "exact-0.npy", saved / "compressed.json"
+    codes, exact, manifest = saved / "codes-0.npy", saved / "exact-0.npy", saved / "manifest.json"
     kept = {path: path.read_bytes() for path in (codes, exact, manifest)}
 
     def refuses(error: type[Exception], match: str) -> None:
@@ -120,15 +123,84 @@ def test_changed_files_are_not_loaded(tmp_path: Path) -> None:
     np.save(exact, gallery[1:])
     refuses(CorruptArtifactError, "has shape")
     exact.unlink()
-    refuses(CorruptArtifactError, "not a whole compressed gallery")
+    refuses(CorruptArtifactError, "exact-0.npy is missing")
     manifest.write_text("{")
     refuses(CorruptArtifactError, "cannot be read")
     described = json.loads(kept[manifest])
     manifest.write_text(json.dumps(described | {"version": 2}))
     refuses(NewerArtifactError, "version 2")
-    described["parts"][0]["residual_norm"] /= 2
+    described["content"]["parts"][0]["residual_norm"] /= 2
     manifest.write_text(json.dumps(described))
-    refuses(CorruptArtifactError, "compressed.json has changed")
+    refuses(CorruptArtifactError, "manifest.json has changed")
     manifest.write_text(json.dumps(described | {"kind": "recogniser"}))
     refuses(CorruptArtifactError, "does not describe")
     assert len(load_compressed(saved)) == 40
+
+
+def save_earlier(compressed: CompressedGallery, folder: Path) -> None:
+    """As galleries were saved before all directories had one form of manifest."""
+    folder.mkdir()
+    parts = []
+    for number, part in enumerate(compressed.parts):
+        for name in ("codes", "scales", "errors", "exact"):
+            np.save(folder / f"{name}-{number}.npy", getattr(part, name))
+        digests = {
+            name: hashlib.sha256((folder / f"{name}-{number}.npy").read_bytes()).hexdigest()
+            for name in ("codes", "scales", "errors")
+        }
+        norms = {"largest_norm": part.largest_norm, "residual_norm": part.residual_norm}
+        parts.append({"rows": len(part), **norms, "sha256": digests})
+    content = {"format": "holue", "kind": "compressed gallery", "version": 1, "form": compressed.form}
+    content |= {"dim": compressed.dim, "parts": parts}
+    (folder / "compressed.json").write_text(json.dumps(content | {"digest": content_digest(content)}))
+
+
+def test_a_gallery_saved_by_an_earlier_version_is_read(tmp_path: Path) -> None:
+    compressed = compress(unit(np.random.default_rng(5), 40, 20), "int8")
+    save_earlier(compressed, tmp_path / "g")
+    loaded = load_compressed(tmp_path / "g")
+    np.testing.assert_array_equal(unpacked(loaded), unpacked(compressed))
+    (tmp_path / "g" / "codes-0.npy").write_bytes(b"")
+    with pytest.raises(CorruptArtifactError, match=r"codes-0.npy has changed"):
+        load_compressed(tmp_path / "g")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("codes", lambda x: x.astype(np.int16)),
+        ("codes", lambda x: x[1:]),
+        ("codes", lambda x: x + np.int8(1)),
+        ("scales", lambda x: -x),
+        ("scales", lambda x: x * np.nan),
+        ("errors", lambda x: x * np.inf),
+        ("errors", lambda x: x - 1),
+        ("exact", lambda x: x * np.nan),
+        ("exact", lambda x: 7 * x),
+        ("exact", lambda x: -x),
+        ("largest_norm", 0.5),
+        ("largest_norm", None),
+        ("residual_norm", 0.0),
+        ("residual_norm", -1.0),
+        ("rows", 39),
+        ("dim", 12),
+        ("dim", True),
+        ("form", "int4"),
+        ("parts", []),
+    ],
+    ids=lambda edit: edit[0],
+)
+def test_an_edit_with_valid_checksums_is_refused(tmp_path: Path, edit: tuple[str, Any]) -> None:
+    name, change = edit
+    saved = save_compressed(compress(unit(np.random.default_rng(6), 40, 20), "int8"), tmp_path / "g")
+    manifest = json.loads((saved / "manifest.json").read_text())
+    del manifest["digest"]
+    content = manifest["content"]
+    if callable(change):
+        np.save(saved / f"{name}-0.npy", change(np.load(saved / f"{name}-0.npy")))
+        manifest["files"][f"{name}-0.npy"] = hashlib.sha256((saved / f"{name}-0.npy").read_bytes()).hexdigest()
+    else:
+        (content if name in content else content["parts"][0])[name] = change
+    (saved / "manifest.json").write_text(json.dumps(manifest | {"digest": content_digest(manifest)}))
+    with pytest.raises(ArtifactError):
+        load_compressed(saved)

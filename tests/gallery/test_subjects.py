@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from holue.errors import InvalidSubjectsError
+from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN, as_labels, as_subjects
 
 
@@ -55,3 +56,16 @@ def test_labels_separate_the_unknown() -> None:
     assert unknown.tolist() == [False, True, False]
     assert subjects[~unknown].tolist() == ["a", "b"]
     assert as_labels([UNKNOWN, UNKNOWN])[1].all()
+
+
+def test_ids_that_differ_by_a_trailing_nul_are_not_fused() -> None:
+    for ids in (["ann", "ann\0"], np.array(["ann", "ann\0"], dtype=object), ["ann\0"]):
+        with pytest.raises(InvalidSubjectsError, match="NUL"):
+            as_subjects(ids)
+        with pytest.raises(InvalidSubjectsError, match="NUL"):
+            as_labels([*ids, UNKNOWN])
+    gallery = Gallery.from_samples(np.eye(2), ["ann", "bob"])
+    for ids in ("ann\0", ["ann\0"]):
+        with pytest.raises(InvalidSubjectsError, match="NUL"):
+            gallery.remove(ids)
+    assert as_subjects(["a\0b", "a"]).tolist() == ["a\0b", "a"]

@@ -1,13 +1,15 @@
 """A saved index comes back for the same gallery, and for no other."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from holue.artifact import read_artifact, write_artifact
 from holue.errors import CorruptArtifactError
 from holue.evidence.ivf.index import ApproximateIndex
-from holue.recognition.saved.index_file import load_index, save_index
+from holue.recognition.saved.index_file import KIND, load_index, save_index
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +52,36 @@ def test_the_index_of_another_gallery_is_refused(saved: tuple[ApproximateIndex, 
 def test_no_row_of_the_gallery_is_written(saved: tuple[ApproximateIndex, Path]):
     kinds = {path.name: np.load(path, allow_pickle=False).dtype.kind for path in saved[1].glob("*.npy")}
     assert all(name.startswith("misfit") for name, kind in kinds.items() if kind == "f")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("rows", lambda x: np.zeros_like(x)),
+        ("rows", lambda x: x.astype(float)),
+        ("starts", lambda x: x[::-1]),
+        ("starts", lambda x: x[1:]),
+        ("sample", lambda x: x + 10_000),
+        ("sample", lambda x: -x),
+        ("sample", lambda x: x[:1]),
+        ("misfit", lambda x: x * np.nan),
+        ("misfit", lambda x: x[1:]),
+        ("misfit_sharpness", lambda x: -x),
+        ("misfit_large_sharpness", lambda x: x * np.inf),
+        ("misfit_shifts", lambda x: x[:, 1:]),
+        ("n_probe", 0),
+        ("n_probe", 10_000),
+        ("n_probe", True),
+    ],
+)
+def test_an_index_whose_values_break_a_rule_is_refused(
+    saved: tuple[ApproximateIndex, Path], gallery: np.ndarray, tmp_path: Path, name: str, change: Callable | int
+):
+    content, arrays = read_artifact(saved[1], KIND)
+    if callable(change):
+        arrays[name] = change(arrays[name])
+    else:
+        content[name] = change
+    write_artifact(tmp_path / "index", KIND, content, arrays)
+    with pytest.raises(CorruptArtifactError):
+        load_index(tmp_path / "index", gallery)

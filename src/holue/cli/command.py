@@ -6,12 +6,16 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from holue.cli.inputs import check_inputs
 from holue.cli.spelling import spelled
 from holue.errors import HolueError
 
 
 class Command(TyperCommand):
-    """A command whose help shows no type beside a flag, since a flag takes no value, and whose errors name its options."""
+    """A command whose help shows no type beside a flag, since a flag takes no value, and whose errors name its options.
+
+    It never writes over its input.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, flags without a type."""
@@ -20,6 +24,7 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run; an error of the library names the options of this command."""
         try:
+            check_inputs(ctx.params)
             return super().invoke(ctx)
         except HolueError as error:
             error.args = (spelled(str(error), self), *error.args[1:])

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from holue.cli.streams import is_unicode
+
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 
 console = Console(highlight=False)
@@ -20,4 +22,9 @@ def say(text: str, style: str | None = None) -> None:
 
 def print_json(result: Any) -> None:
     """Print plain JSON; NaN is not JSON and becomes null where results are made, so it is refused here."""
-    typer.echo(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False))
+    typer.echo(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=not is_unicode()))
+
+
+def print_json_text(text: str) -> None:
+    """Print JSON that is written out already, and ends with its line."""
+    typer.echo(text if is_unicode() else json.dumps(json.loads(text), indent=2) + "\n", nl=False)

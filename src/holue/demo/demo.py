@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from holue.artifact import whole_folder
 from holue.datasets.glyphs.model import glyph_embedder
 from holue.demo.curves import Curves, draw_curves, rejection_curves
 from holue.demo.groups import ProbeGroup, probe_groups
@@ -26,7 +27,7 @@ from holue.errors import MissingDependencyError
 from holue.evaluation.paper.figures import draw_toy_world
 from holue.evaluation.paper.toy_world import ToyWorld, toy_world
 from holue.evaluation.report.drawing import Drawing
-from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder, written_whole
+from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder
 
 FORMAT, VERSION = "holue-demo", 1
 EXTRA = "demo"
@@ -100,7 +101,7 @@ class Demo:
         """Write the folder, all or nothing; an earlier demo there is replaced, anything else is refused. Returns the page."""
         folder = Path(folder)
         check_demo_folder(folder)
-        with written_whole(folder) as partial:
+        with whole_folder(folder) as partial:
             figures = partial / "figures"
             figures.mkdir()
             for drawing in self.drawings.values():

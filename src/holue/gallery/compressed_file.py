@@ -6,117 +6,128 @@ probe asks for are read. Nothing is pickled.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import secrets
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from holue.errors import ArtifactError, CorruptArtifactError, NewerArtifactError
-from holue.gallery.compressed import FORMS, CompressedGallery, CompressedPart, unpack_rows
+from holue.artifact import read_artifact, write_artifact
+from holue.artifact.artifact import check_manifest, check_names, read_arrays, read_json
+from holue.artifact.opened import read_folder
+from holue.errors import ArtifactError, CorruptArtifactError
+from holue.gallery.compressed import FORMS, LANES, CompressedGallery, CompressedPart, unpack_rows
+from holue.gallery.embeddings import HALF_TOLERANCE
 
-FORMAT_VERSION = 1
-MANIFEST = "compressed.json"
-ARRAYS = ("codes", "scales", "errors")
+KIND = "compressed gallery"
+ARRAYS = ("codes", "scales", "errors", "exact")
+MAPPED = "exact-"
+EARLIER_MANIFEST, EARLIER_VERSION = "compressed.json", 1
+"""How the manifest was named before all saved directories had one form; such directories are still read."""
 CHECKED_ROWS = 64
 """Exact rows per part that are compared with their codes on loading: all would mean reading the whole file."""
+
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 def save_compressed(compressed: CompressedGallery, directory: str | os.PathLike[str]) -> Path:
     """Write a compressed gallery with its exact rows to a new directory, all or nothing; returns its path."""
     target = Path(directory)
-    if target.exists():
+    if os.path.lexists(target):
         raise ArtifactError(f"{target} exists already; give the path of a new directory, or remove it first")
-    staging = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    staging.mkdir(parents=True)
-    try:
-        _write(compressed, staging)
-        staging.rename(target)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+    parts = [
+        {"rows": len(part), "largest_norm": part.largest_norm, "residual_norm": part.residual_norm}
+        for part in compressed.parts
+    ]
+    arrays = {
+        f"{name}-{number}": getattr(part, name) for number, part in enumerate(compressed.parts) for name in ARRAYS
+    }
+    write_artifact(target, KIND, {"form": compressed.form, "dim": compressed.dim, "parts": parts}, arrays)
     return target
-
-
-def _write(compressed: CompressedGallery, directory: Path) -> None:
-    parts = []
-    for number, part in enumerate(compressed.parts):
-        for name in (*ARRAYS, "exact"):
-            np.save(directory / f"{name}-{number}.npy", getattr(part, name), allow_pickle=False)
-        digests = {name: _digest(directory / f"{name}-{number}.npy") for name in ARRAYS}
-        norms = {"largest_norm": part.largest_norm, "residual_norm": part.residual_norm}
-        parts.append({"rows": len(part), **norms, "sha256": digests})
-    manifest = {"format": "holue", "kind": "compressed gallery", "version": FORMAT_VERSION}
-    content = manifest | {"form": compressed.form, "dim": compressed.dim, "parts": parts}
-    text = json.dumps(content | {"digest": _content_digest(content)}, indent=1)
-    (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
 def load_compressed(directory: str | os.PathLike[str]) -> CompressedGallery:
     """Read what :func:`save_compressed` wrote, with checksums; the exact rows are mapped, and some compared with their codes."""
     root = Path(directory)
-    manifest = _manifest(root)
-    parts = []
+    if (root / EARLIER_MANIFEST).exists():
+        content, arrays = read_folder(root, lambda folder: _read_earlier(folder, root))
+    else:
+        content, arrays = read_artifact(root, KIND, mapped=MAPPED)
     try:
-        for number, described in enumerate(manifest["parts"]):
-            arrays = {}
-            for name, digest in described["sha256"].items():
-                path = root / f"{name}-{number}.npy"
-                if _digest(path) != digest:
-                    raise CorruptArtifactError(
-                        f"{path} has changed since it was saved (checksum differs); restore it from a copy"
-                    )
-                arrays[name] = np.load(path, allow_pickle=False)
-            exact = np.load(root / f"exact-{number}.npy", mmap_mode="r", allow_pickle=False)
-            norms = described["largest_norm"], described["residual_norm"]
-            part = CompressedPart(arrays["codes"], arrays["scales"], arrays["errors"], *norms, exact)
-            _check_exact(part, manifest["dim"], root / f"exact-{number}.npy")
+        form, dim = content["form"], content["dim"]
+        if form not in FORMS or not content["parts"]:
+            raise ValueError(f"form {form!r} in {len(content['parts'])} parts")
+        parts = []
+        for number, described in enumerate(content["parts"]):
+            part = CompressedPart(
+                arrays[f"codes-{number}"],
+                arrays[f"scales-{number}"],
+                arrays[f"errors-{number}"],
+                float(described["largest_norm"]),
+                float(described["residual_norm"]),
+                arrays[f"exact-{number}"],
+            )
+            _check_codes(part, form, dim, described["rows"])
+            _check_exact(part, dim, root / f"exact-{number}.npy")
             parts.append(part)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise CorruptArtifactError(
             f"{root} is not a whole compressed gallery ({error}); restore it from a copy"
         ) from error
-    return CompressedGallery(manifest["form"], tuple(parts))
+    return CompressedGallery(form, tuple(parts))
+
+
+def _read_earlier(folder: int, root: Path) -> tuple[dict[str, Any], Arrays]:
+    path = root / EARLIER_MANIFEST
+    manifest = check_manifest(read_json(folder, root, EARLIER_MANIFEST), path, KIND, EARLIER_VERSION)
+    files: dict[str, str | None] = {}
+    try:
+        for number, described in enumerate(manifest["parts"]):
+            files |= {f"{name}-{number}.npy": described["sha256"].get(name) for name in ARRAYS}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CorruptArtifactError(f"{path} does not describe its parts ({error}); restore it from a copy") from error
+    check_names(folder, root, {EARLIER_MANIFEST, *files})
+    return manifest, read_arrays(folder, root, files, MAPPED)
+
+
+def _check_codes(part: CompressedPart, form: str, dim: int, rows: int) -> None:
+    if isinstance(dim, bool) or not isinstance(dim, int) or dim < 1:
+        raise ValueError(f"dim is {dim!r}")
+    width = -(-dim // LANES) * LANES
+    wanted = np.uint16 if form == "float16" else np.int8
+    if part.codes.dtype != wanted or part.codes.shape != (rows, width) or rows < 1:
+        raise ValueError(f"codes are {part.codes.dtype} of shape {part.codes.shape}")
+    if part.codes[:, dim:].any():
+        raise ValueError("codes are not padded with zeros")
+    for name, smallest in (("scales", np.finfo(np.float32).tiny), ("errors", 0.0)):
+        values = getattr(part, name)
+        if values.dtype != np.float32 or values.shape != (rows,) or not (values >= smallest).all():
+            raise ValueError(f"{name} are not one float32 of at least {smallest} for each row")
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} are not finite")
+    if form == "float16" and not (part.scales == 1).all():
+        raise ValueError("float16 has scales other than 1")
+    if not 0 <= part.residual_norm < np.inf or not 0 <= part.largest_norm < np.inf:
+        raise ValueError(f"largest_norm is {part.largest_norm} and residual_norm {part.residual_norm}")
 
 
 def _check_exact(part: CompressedPart, dim: int, path: Path) -> None:
-    if part.exact.shape != (len(part), dim):
+    if part.exact.shape != (len(part), dim) or part.exact.dtype.kind != "f":
         raise CorruptArtifactError(
-            f"{path} has shape {part.exact.shape}, its codes are of ({len(part)}, {dim}); restore it from a copy"
+            f"{path} has shape {part.exact.shape} of {part.exact.dtype}, its codes are of ({len(part)}, {dim}); "
+            "restore it from a copy"
         )
     rows = np.unique(np.linspace(0, max(len(part) - 1, 0), CHECKED_ROWS).astype(np.int64))[: len(part)]
-    residual = part.exact[rows].astype(np.float64) - unpack_rows(part, rows)
-    if (np.sqrt(np.einsum("ij,ij->i", residual, residual)) > part.errors[rows]).any():
+    codes = unpack_rows(part, rows)
+    residual = _norms(part.exact[rows].astype(np.float64) - codes)
+    if not (residual <= part.errors[rows]).all():
         raise CorruptArtifactError(f"{path} holds other rows than those that were compressed; restore it from a copy")
+    if not (_norms(codes) <= part.largest_norm).all() or not (residual <= part.residual_norm).all():
+        raise ValueError("largest_norm or residual_norm is less than the rows have")
+    if not (np.abs(_norms(part.exact[rows].astype(np.float64)) - 1) <= HALF_TOLERANCE).all():
+        raise CorruptArtifactError(f"{path} holds rows that are no unit vectors; restore it from a copy")
 
 
-def _manifest(root: Path) -> dict[str, Any]:
-    path = root / MANIFEST
-    try:
-        manifest = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise CorruptArtifactError(
-            f"{path} cannot be read ({error}); give the directory that save_compressed wrote"
-        ) from error
-    if not isinstance(manifest, dict) or manifest.get("kind") != "compressed gallery":
-        raise CorruptArtifactError(f"{path} does not describe a compressed gallery")
-    if not isinstance(manifest.get("version"), int) or manifest["version"] > FORMAT_VERSION:
-        raise NewerArtifactError(
-            f"{path} has format version {manifest.get('version')!r}, this holue reads up to {FORMAT_VERSION}; upgrade holue"
-        )
-    if manifest.pop("digest", None) != _content_digest(manifest) or manifest.get("form") not in FORMS:
-        raise CorruptArtifactError(f"{path} has changed since it was saved (checksum differs); restore it from a copy")
-    return manifest
-
-
-def _content_digest(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _norms(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))

@@ -122,7 +122,8 @@ class Gallery:
 
     def remove(self, subjects: object, *, allow_empty: bool = False) -> Gallery:
         """A new version without these subjects (one id or several)."""
-        ids = as_subjects(np.atleast_1d(np.asarray(subjects)), field="subject")
+        several = np.ndim(subjects) > 0  # type: ignore[arg-type]
+        ids = as_subjects(subjects if several else [subjects], field="subject")
         if len(ids) == 0:
             raise InvalidSubjectsError("no subject was named; nothing was removed")
         row = self.index_of(ids)

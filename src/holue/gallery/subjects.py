@@ -105,6 +105,11 @@ def _homogeneous(given: npt.NDArray[Any], field: str) -> npt.NDArray[Any]:
                 f"{field}[{row}] is missing ({label!r}); give every sample a subject, or UNKNOWN where it is a stranger's probe"
             )
     if all(isinstance(label, str) for label in given):
+        for row, label in enumerate(given):
+            if label.endswith("\0"):  # NumPy's strings would drop it, and the id would be another one
+                raise InvalidSubjectsError(
+                    f"{field}[{row}] is {label!r}, which ends in a NUL character; remove it from the id"
+                )
         return given.astype(np.str_)
     if all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in given):
         try:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from holue.artifact import write_text
 from holue.bench.machine import load, machine
 from holue.bench.sections.approximate import approximate_steps
 from holue.bench.sections.compressed import compressed_steps
@@ -95,10 +96,7 @@ def check_sections(names: Iterable[str]) -> list[str]:
 
 def write(path: Path, result: Result) -> None:
     """Write the numbers as JSON."""
-    # First beside it: whoever interrupts the writing must not lose what was there.
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_text(path, json.dumps(result, indent=1, allow_nan=False) + "\n")
 
 
 def _kept(known: Result | None) -> Result:

@@ -23,7 +23,7 @@ def apply(
             metavar="FILE", help="Embeddings (.npz) of the head's own recogniser, with features unless it is norm."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The .npz file to write; it may be FILE itself.")],
+    out: Annotated[Path, typer.Option(help="The .npz file to write; another than FILE.")],
     json: Json = False,
 ) -> None:
     """Add the output of a trained head to a file of embeddings.

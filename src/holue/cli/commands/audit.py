@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from holue.artifact import write_text
 from holue.cli.output import Json, console, print_json, say
 from holue.datasets.formats.samples import read_samples
 from holue.errors import InvalidFileError
@@ -58,7 +59,7 @@ def audit(
         threshold=threshold,
     )
     if html is not None:
-        html.write_text(audit_page(found, name=file.stem, picture=picture), "utf-8")
+        write_text(html, audit_page(found, name=file.stem, picture=picture))
     if json:
         print_json(found.to_dict())
         return

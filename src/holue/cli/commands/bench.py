@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holue.artifact import write_text
 from holue.cli.output import Json, console, print_json
 from holue.cli.several import separated
 from holue.errors import InvalidFileError, InvalidParameterError
@@ -76,7 +77,7 @@ def bench(
         from holue.bench.page.page import speed_page
 
         figures = None if chart is None else Path(relpath(chart, page.parent)).as_posix()
-        page.write_text(speed_page(result, text, figures), encoding="utf-8")
+        write_text(page, speed_page(result, text, figures))
     if chart is not None:
         _draw(result, chart)
     if json:
@@ -116,7 +117,6 @@ def _measure(
 def _draw(result: dict[str, Any], folder: Path) -> None:
     from holue.bench.page.chart import growth_chart, speed_chart
 
-    folder.mkdir(parents=True, exist_ok=True)
     if result.get("comparison"):
         speed_chart(result).save(folder)
     if result.get("approximate", {}).get("speed"):

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from holue.cli.output import Json, console, say
+from holue.cli.output import Json, console, print_json_text, say
 from holue.cli.several import separated
 from holue.cli.spelling import spelled
 from holue.datasets.formats.folder import load_folder
@@ -113,7 +113,7 @@ def evaluate(
                 progress(1, 1, "writing the report")
             write_report(results, report, command=_command(folder, names, results, trust))
     if json:
-        typer.echo(results_json(results), nl=False)
+        print_json_text(results_json(results))
         return
     for table, intervals in ((prr_table(results), True), (recognition_table(results), False)):
         console.print(_rich(table, intervals))

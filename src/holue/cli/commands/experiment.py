@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from holue.artifact import write_text
 from holue.cli.output import Json, console, print_json, say
 from holue.errors import InvalidFileError
 from holue.progress import progress_bar
@@ -93,7 +94,7 @@ def results(
         text = remarks.read_text(encoding="utf-8")
     page = results_page(documents, text)
     if out is not None:
-        out.write_text(page, encoding="utf-8")
+        write_text(out, page)
     if json:
         print_json(summary(documents))
     elif out is None:

@@ -28,7 +28,6 @@ def figures(
     if out is not None:
         if out.exists() and not out.is_dir():
             raise InvalidFileError(f"{out}: is a file; choose a folder for the figures")
-        out.mkdir(parents=True, exist_ok=True)
         for drawing in (draw_toy_world(world), draw_interpolation(strip)):
             drawing.save(out)
     document = {"figure1_toy_world": world.document(), "figure3_interpolation": strip.document()}

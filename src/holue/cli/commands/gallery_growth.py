@@ -40,7 +40,6 @@ def gallery_growth(
         raise InvalidFileError(f"{out}: is a file; choose a folder for the figure")
     growth = grow(samples.embeddings, samples.subjects, target_fpir=fpir, first=first, rng=np.random.default_rng(seed))
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         draw_growth(growth).save(out)
     if json:
         print_json(growth.to_dict())

@@ -13,6 +13,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from holue.cli.inputs import keep_inputs
 from holue.cli.output import Json, print_json, say
 from holue.embedding.heads.norm_head import NormHead, norm_file
 from holue.embedding.models.embedding_file import EmbeddingFile
@@ -93,6 +94,8 @@ def train(
         _fit_norm(file, out, json=json)
         return
     path = onnx_file(out)  # before the training: a name that cannot be should not cost it
+    for written in (path, path.with_suffix(".json")):
+        keep_inputs(written, [file])
     module, name = TRAINERS[head]
     trainer = getattr(import_module(module), name)
     from holue.embedding.training.export import export_head

@@ -12,12 +12,12 @@ and ``eval/``.
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from holue.artifact import whole_folder
 from holue.datasets.formats.part import part_from_samples
 from holue.datasets.formats.samples import SUFFIXES, Samples, read_samples, write_samples
 from holue.errors import InvalidFileError, InvalidInputError
@@ -98,20 +98,15 @@ def load_folder(path: str | Path, *, weighting: str = "uniform") -> Identificati
 def write_folder(samples: FolderSamples, path: str | Path, *, suffix: str = ".npz") -> None:
     """Write the four files, all or none: an existing path is refused, a failure leaves nothing behind."""
     path = Path(path)
-    if path.exists():
+    if os.path.lexists(path):
         raise InvalidFileError(f"{path}: exists already; remove it or choose another folder")
     if not path.parent.is_dir():
         raise InvalidFileError(f"{path.parent}: no such folder to write {path.name} in")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.mkdir()
-    try:
+    with whole_folder(path) as partial:
         for name, table in samples.files().items():
             file = partial / f"{name}{suffix}"
             file.parent.mkdir(exist_ok=True)
             write_samples(table, file)
-        os.rename(partial, path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def save_folder(protocol: IdentificationProtocol, path: str | Path, *, suffix: str = ".npz") -> None:

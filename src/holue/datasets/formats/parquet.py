@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holue.artifact import whole_file
+from holue.datasets.formats.table import as_strings
 from holue.errors import InvalidFileError, MissingDependencyError
 from holue.evaluation.protocol import listed
 
@@ -53,7 +55,8 @@ def write_parquet(path: str | Path, columns: Mapping[str, npt.NDArray[Any]]) -> 
     """One row per sample; a matrix becomes a ``fixed_size_list`` column."""
     arrow, table = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
     made = arrow.table({name: _to_arrow(arrow, array) for name, array in columns.items()})
-    table.write_table(made, path, write_page_checksum=True)
+    with whole_file(path) as stream:
+        table.write_table(made, stream, write_page_checksum=True)
 
 
 def _to_arrow(arrow: Any, array: npt.NDArray[Any]) -> Any:
@@ -75,7 +78,7 @@ def _to_numpy(column: Any, name: str, path: Path) -> npt.NDArray[Any]:
         return _matrix(values, name, path)
     if kind.is_string(values.type) or kind.is_large_string(values.type):
         # NumPy refuses a zero-width string type: an empty column keeps the narrowest one.
-        return np.array(values.to_pylist(), dtype=np.str_)
+        return as_strings(values.to_pylist(), f"{path}: key {name!r}")
     if kind.is_integer(values.type) or kind.is_floating(values.type):
         return np.asarray(values.to_numpy(zero_copy_only=False))
     raise InvalidFileError(

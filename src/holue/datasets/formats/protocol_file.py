@@ -13,6 +13,7 @@ protocol does not have are empty. ``pandas.read_csv(path, skiprows=1)`` reads it
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from holue.artifact import write_text
 from holue.datasets.formats.lists import PartLists, ProtocolLists, TemplateList
 from holue.datasets.formats.table import Strings, read_csv
 from holue.errors import InvalidFileError
@@ -36,7 +38,7 @@ _TYPES = {"i": "integer", "U": "string"}
 def save_lists(lists: ProtocolLists, path: str | Path) -> None:
     """Write the lists; an existing file is never replaced, and a file is never left half written."""
     path = Path(path)
-    if path.exists():
+    if os.path.lexists(path):
         raise InvalidFileError(f"{path}: exists already; remove it or choose another name")
     tables = _tables(lists)
     header = {
@@ -51,18 +53,14 @@ def save_lists(lists: ProtocolLists, path: str | Path) -> None:
             for (part, role), table in tables.items()
         },
     }
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "x", newline="", encoding="utf-8") as file:
-            file.write(f"# {json.dumps(header)}\n")
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(_COLUMNS)
-            for (part, role), table in tables.items():
-                columns = [_strings(getattr(table, name), len(table)) for name in _IDS]
-                writer.writerows((part, role, *row) for row in zip(*columns, strict=True))
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    text = io.StringIO()
+    text.write(f"# {json.dumps(header)}\n")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for (part, role), table in tables.items():
+        columns = [_strings(getattr(table, name), len(table)) for name in _IDS]
+        writer.writerows((part, role, *row) for row in zip(*columns, strict=True))
+    write_text(path, text.getvalue())
 
 
 def load_lists(path: str | Path) -> ProtocolLists:

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holue.artifact.archive import write_archive
 from holue.datasets.formats.npz import npz_keys, read_npz
 from holue.datasets.formats.parquet import parquet_columns, read_parquet, write_parquet
 from holue.errors import InvalidFileError, InvalidInputError
@@ -141,7 +142,7 @@ def write_samples(samples: Samples, path: str | Path) -> None:
     path = Path(path)
     match path.suffix:
         case ".npz":
-            np.savez(path, allow_pickle=False, **samples.arrays())
+            write_archive(path, samples.arrays())
         case ".parquet":
             write_parquet(path, samples.arrays())
         case suffix:

@@ -50,7 +50,9 @@ def read_csv(path: str | Path, *, columns: Sequence[str], skip_lines: int = 0) -
             rows.append([row[i] for i in at])
     if not rows:
         raise InvalidFileError(f"{path}: a header and no rows")
-    return {name: np.array(column) for name, column in zip(columns, zip(*rows, strict=True), strict=True)}
+    return {
+        name: as_strings(column, f"{path}: column {name!r}") for name, column in zip(columns, zip(*rows, strict=True))
+    }
 
 
 def read_fields(path: str | Path, *, fields: Sequence[str], optional: int = 0) -> dict[str, Strings]:
@@ -69,7 +71,21 @@ def read_fields(path: str | Path, *, fields: Sequence[str], optional: int = 0) -
             rows.append(row[: len(fields)])
     if not rows:
         raise InvalidFileError(f"{path}: the list is empty")
-    return {name: np.array(column) for name, column in zip(fields, zip(*rows, strict=True), strict=True)}
+    return {
+        name: as_strings(column, f"{path}: field {name!r}") for name, column in zip(fields, zip(*rows, strict=True))
+    }
+
+
+def as_strings(values: Sequence[str], where: str) -> Strings:
+    """Strings as an array; one that ends in a NUL character is refused, since NumPy would drop that end.
+
+    >>> as_strings(["ann", "bob"], "here").tolist()
+    ['ann', 'bob']
+    """
+    for row, value in enumerate(values):
+        if value.endswith("\0"):
+            raise InvalidFileError(f"{where} holds {value!r} in row {row}, which ends in a NUL character; remove it")
+    return np.array(values, dtype=np.str_)
 
 
 def as_ids(column: Strings) -> Subjects:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from holue.artifact.archive import read_archive, write_archive
 from holue.embedding.heads.norm_head import NormHead, norm_file, read_record
 from holue.embedding.heads.onnx_head import OnnxHead
 from holue.embedding.inputs.model_input import Float32Array
-from holue.embedding.models.embedding_file import EmbeddingFile, read_arrays, write_arrays
+from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.errors import InvalidEmbeddingsError, InvalidParameterError
 
 ABOUT_THE_EMBEDDING = ("concentration", "variance", "scale")
@@ -28,12 +29,12 @@ def apply_to_file(head: OnnxHead | NormHead, file: str | Path, out: str | Path) 
     """Write ``file`` to ``out`` with the head's output under its own key, and return that output.
 
     The key is ``concentration`` (scf, norm), ``variance`` (pfe), ``scale`` (scaleface) or, in place of the recogniser's,
-    ``embeddings`` (arcface). Every other array is kept; ``out`` may be ``file``.
+    ``embeddings`` (arcface). Every other array is kept.
     """
     out = Path(out)
     if out.suffix != ".npz":
         raise InvalidParameterError(f"out must end in .npz, got {out}")
-    arrays, samples = read_arrays(Path(file)), EmbeddingFile.load(file)
+    arrays, samples = read_archive(file), EmbeddingFile.load(file)
     if isinstance(head, NormHead) or head.output != "embedding":
         arrays[head.output] = output = head.predict_file(samples)
     else:
@@ -47,5 +48,5 @@ def apply_to_file(head: OnnxHead | NormHead, file: str | Path, out: str | Path) 
         output = projected.embeddings.astype(np.float32, copy=False)
         arrays |= {"embeddings": output}
         arrays |= {"fingerprint": np.asarray(projected.fingerprint), "model": np.asarray(projected.model)}
-    write_arrays(out, arrays)
+    write_archive(out, arrays)
     return output

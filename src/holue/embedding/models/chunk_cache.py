@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holue.embedding.models.embedding_file import read_arrays, write_arrays
+from holue.artifact.archive import read_archive, write_archive
 from holue.errors import InvalidFileError
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -39,13 +39,13 @@ class ChunkCache:
         if not path.is_file():
             return None
         try:
-            return read_arrays(path)
+            return read_archive(path)
         except InvalidFileError:
             return None
 
     def put(self, key: str, arrays: Arrays) -> None:
         """Keep a finished chunk."""
-        write_arrays(self._path(key), {name: np.asarray(array) for name, array in arrays.items()})
+        write_archive(self._path(key), {name: np.asarray(array) for name, array in arrays.items()})
 
     def _path(self, key: str) -> Path:
         return self.directory / key[:2] / f"{key}.npz"

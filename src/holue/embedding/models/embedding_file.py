@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holue.errors import InvalidEmbeddingsError, InvalidFileError, UnsafeArtifactError
+from holue.artifact.archive import read_archive, write_archive
+from holue.errors import InvalidEmbeddingsError, InvalidFileError
 from holue.gallery.embeddings import FloatArray, as_vectors, normalize
 
 Names = npt.NDArray[np.str_]
@@ -76,7 +74,7 @@ class EmbeddingFile:
         }
         if self.features is not None:
             arrays["features"] = self.features
-        write_arrays(Path(path), arrays)
+        write_archive(path, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> EmbeddingFile:
@@ -85,7 +83,7 @@ class EmbeddingFile:
         Samples without ``sample_id`` are named by their row.
         """
         path = Path(path)
-        arrays = read_arrays(path)
+        arrays = read_archive(path)
         if int(arrays.get("format", np.asarray(FORMAT))) > FORMAT:
             raise InvalidFileError(f"{path}: format {arrays['format']} is newer than {FORMAT}; update holue")
         for key in ("embeddings", "subject_id"):
@@ -128,28 +126,3 @@ def require_same_fingerprint(*files: EmbeddingFile, allow_unknown: bool = False)
         raise InvalidEmbeddingsError(
             f"embeddings come from different models or preprocessing: {listed}; embed gallery and probes with one model"
         )
-
-
-def write_arrays(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
-    """An ``.npz`` that appears under its name only once it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with unfinished.open("wb") as stream:
-            np.savez(stream, allow_pickle=False, **arrays)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of an ``.npz``; a pickle inside it is refused."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError, AttributeError) as error:
-        raise InvalidFileError(f"{path}: not a readable .npz ({error})") from error
-    except ValueError as error:
-        if "allow_pickle" in str(error) or "pickled" in str(error).lower():
-            raise UnsafeArtifactError(f"{path}: it holds a pickle, which could run code; save plain arrays") from error
-        raise InvalidFileError(f"{path}: not a readable .npz ({error})") from error

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holue.embedding.models.embedding_file import read_arrays, write_arrays
+from holue.artifact.archive import read_archive, write_archive
 from holue.embedding.training.pytorch import torch
 from holue.errors import InvalidFileError
 
@@ -32,12 +32,12 @@ class Checkpoint:
         parts = (("weights", self.weights), ("best", self.best_weights), ("optimizer", self.optimizer))
         for part, state in parts:
             arrays |= {f"{part}/{name}": tensor.detach().numpy() for name, tensor in state.items()}
-        write_arrays(path, arrays)
+        write_archive(path, arrays)
 
     @classmethod
     def load(cls, path: Path) -> Checkpoint:
         """What :meth:`save` wrote."""
-        arrays = read_arrays(path)
+        arrays = read_archive(path)
         parts: dict[str, State] = {"weights": {}, "best": {}, "optimizer": {}}
         try:
             story = json.loads(str(arrays.pop("story")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from holue.artifact import whole_file, write_text
 from holue.embedding.heads.trained_head import TrainedHead
 from holue.embedding.inputs.model_input import Float32Array
 from holue.embedding.models.embedder import open_session
@@ -53,7 +55,7 @@ def export_network(network: ImageNetwork, path: str | Path) -> Path:
     example = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
     _write_onnx(network.module, example, onnx_path, "image", ["embedding", "features"])
     specification = ModelSpecification(onnx_path, network.image_input)
-    onnx_path.with_suffix(".toml").write_text(specification.to_toml(), encoding="utf-8")
+    write_text(onnx_path.with_suffix(".toml"), specification.to_toml())
     record = {
         "kind": "network",
         "output": "embedding",
@@ -71,7 +73,16 @@ def _write_onnx(module: torch.nn.Module, example: Float32Array, path: Path, give
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError("onnxscript", "train") from error
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        exported = Path(folder) / path.name
+        _export(module, example, exported, given, outputs)
+        without_traces(exported)
+        _require_agreement(module, example, exported, given, outputs)
+        with whole_file(path) as stream:
+            stream.write(exported.read_bytes())
+
+
+def _export(module: torch.nn.Module, example: Float32Array, path: Path, given: str, outputs: Sequence[str]) -> None:
     module.eval()
     # The exporter talks about itself and about packages that are not needed here.
     talkative = logging.getLogger("torch.onnx")
@@ -93,8 +104,6 @@ def _write_onnx(module: torch.nn.Module, example: Float32Array, path: Path, give
             )
     finally:
         talkative.setLevel(level)
-    without_traces(path)
-    _require_agreement(module, example, path, given, outputs)
 
 
 def without_traces(path: Path) -> None:
@@ -131,7 +140,7 @@ def _require_agreement(
 def _write_record(onnx_path: Path, record: dict[str, Any]) -> None:
     digest = hashlib.sha256(onnx_path.read_bytes()).hexdigest()
     text = json.dumps({"format": FORMAT, "onnx_sha256": digest, **record}, indent=2, allow_nan=False)
-    onnx_path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    write_text(onnx_path.with_suffix(".json"), text + "\n")
 
 
 def _feature_scale(module: torch.nn.Module) -> tuple[Float32Array, Float32Array]:

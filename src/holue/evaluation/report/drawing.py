@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holue.artifact import whole_file, write_text
 from holue.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -60,9 +61,9 @@ class Drawing:
 
     def save(self, folder: Path) -> None:
         """Write ``name.png`` and ``name.svg``; the same figure gives the same bytes."""
-        with look(self.name):
-            self.figure.savefig(folder / f"{self.name}.png", dpi=150, metadata={"Software": None})
-        (folder / f"{self.name}.svg").write_text(self.svg, "utf-8")
+        with look(self.name), whole_file(folder / f"{self.name}.png") as stream:
+            self.figure.savefig(stream, format="png", dpi=150, metadata={"Software": None})
+        write_text(folder / f"{self.name}.svg", self.svg)
 
 
 @contextmanager

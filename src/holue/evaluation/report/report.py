@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from holue.artifact import whole_folder
 from holue.evaluation.comparison.methods import grouped_reasons
 from holue.evaluation.comparison.outcome_table import KIND_NAMES, write_outcomes
 from holue.evaluation.comparison.results import FORMAT, MethodResult, PointResult, Results
@@ -22,7 +23,7 @@ from holue.evaluation.outcomes import OutcomeKind
 from holue.evaluation.report.drawing import Drawing
 from holue.evaluation.report.figures import all_figures
 from holue.evaluation.report.page_template import filled_page
-from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder, written_whole
+from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder
 from holue.evaluation.report.tables import Table, all_tables
 from holue.evaluation.report.trust_figure import three_way_figure
 from holue.evaluation.report.trust_tables import trust_tables
@@ -39,7 +40,7 @@ def write_report(results: Results, folder: str | Path, *, command: str = "") -> 
     """
     folder = Path(folder)
     check_destination(folder)
-    with written_whole(folder) as partial:
+    with whole_folder(folder) as partial:
         (partial / "tables").mkdir()
         (partial / "figures").mkdir()
         _fill(results, partial, command)

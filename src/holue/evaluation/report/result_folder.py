@@ -1,12 +1,8 @@
-"""Result folder: results written whole or not at all, and over nothing but earlier results of the same kind."""
+"""Result folder: results are written over nothing but earlier results of the same kind."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,30 +28,6 @@ def check_result_folder(folder: Path, *, format: str, what: str) -> None:
         raise InvalidFileError(
             f"{folder}: exists and is no {what} of holue (it has no {RESULTS_FILE} of one); choose another folder"
         )
-
-
-@contextmanager
-def written_whole(folder: Path) -> Iterator[Path]:
-    """A folder beside ``folder`` to fill, which takes its place at the end; after an error nothing has changed."""
-    folder = folder.resolve()  # "." has no name to put another beside
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        _put_in_place(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _put_in_place(partial: Path, folder: Path) -> None:
-    if not folder.exists():
-        os.rename(partial, folder)
-        return
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-    os.rename(folder, old)
-    os.rename(partial, folder)
-    shutil.rmtree(old)
 
 
 def _holds(folder: Path, format: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from holue.artifact import write_text
 from holue.datasets.degradation import ImageLevels
 from holue.datasets.glyphs.identities import Glyph
 from holue.datasets.glyphs.model import NETWORK, RECORD, GlyphEmbedder, embed_glyphs, file_checksum, model_files
@@ -152,4 +153,4 @@ def _mated(part: GlyphPart) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def _write(record: dict[str, Any], folder: Path) -> None:
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+    write_text(folder / RECORD, text + "\n")

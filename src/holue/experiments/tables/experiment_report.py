@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from holue.artifact import whole_folder
 from holue.errors import InvalidFileError
 from holue.evaluation.comparison.results import CURVE_METRICS
 from holue.evaluation.report.drawing import Drawing, look, new_figure
 from holue.evaluation.report.figures import OTHER, STYLES, TITLES
-from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder, written_whole
+from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder
 from holue.experiments.experiment import FORMAT, MAIN, VERSION
 from holue.experiments.tables.summary_tables import variant_tables
 
@@ -30,7 +31,7 @@ def write_experiment(document: Document, folder: str | Path) -> Path:
     """Write the folder, all or nothing; an earlier run there is replaced, anything else is refused."""
     folder = Path(folder)
     check_destination(folder)
-    with written_whole(folder) as partial:
+    with whole_folder(folder) as partial:
         _fill(document, partial)
     return folder
 

@@ -35,7 +35,7 @@ def threshold_from_concentration(dim: int, n_subjects: int, concentration: float
     """
     check_size(dim, n_subjects)
     kappa = check_positive("concentration", concentration)
-    return _threshold(dim, n_subjects, kappa, Prior.of(check_share("unknown_prior", unknown_prior)))
+    return threshold_from_odds(dim, n_subjects, kappa, Prior.of(check_share("unknown_prior", unknown_prior)))
 
 
 def concentration_from_threshold(dim: int, n_subjects: int, threshold: float, unknown_prior: float = 0.5) -> float:
@@ -48,14 +48,14 @@ def concentration_from_threshold(dim: int, n_subjects: int, threshold: float, un
     tau = check_threshold(threshold)
     prior = Prior.of(check_share("unknown_prior", unknown_prior))
     turning = turning_concentration(dim, n_subjects, prior)
-    lowest = _threshold(dim, n_subjects, turning, prior)
+    lowest = threshold_from_odds(dim, n_subjects, turning, prior)
     if tau < lowest:
         raise UnreachableThresholdError(
             f"no concentration reaches threshold {tau:.6g} with unknown_prior={unknown_prior:.6g} and {n_subjects} "
             f"subjects in {dim} dimensions (lowest reachable: {lowest:.6g}); raise the threshold or let unknown_prior "
             "be fitted (unknown_prior_from_threshold)"
         )
-    highest = _threshold(dim, n_subjects, LARGEST_CONCENTRATION, prior)
+    highest = threshold_from_odds(dim, n_subjects, LARGEST_CONCENTRATION, prior)
     if tau > highest:
         raise UnreachableThresholdError(
             f"threshold {tau:.6g} asks for a concentration above {LARGEST_CONCENTRATION:g} (highest reachable "
@@ -142,8 +142,8 @@ class OperatingPoint:
             fitted = _prior(dim, n_subjects, tau, kappa)
             return cls(dim, n_subjects, tau, kappa, fitted, "unknown_prior", "since the concentration was given")
         turning = turning_concentration(dim, n_subjects, prior)
-        lowest = _threshold(dim, n_subjects, turning, prior)
-        highest = _threshold(dim, n_subjects, LARGEST_CONCENTRATION, prior)
+        lowest = threshold_from_odds(dim, n_subjects, turning, prior)
+        highest = threshold_from_odds(dim, n_subjects, LARGEST_CONCENTRATION, prior)
         if not lowest <= tau <= highest:
             # The end of the branch is the nearest concentration there is, and keeps κ continuous in τ; a flatter model
             # than SMALLEST_HELD would tell no two subjects apart.
@@ -210,7 +210,7 @@ class OperatingPoint:
         solved_for = self.carried_from or self.n_subjects
         origin = None if solved_for == n_subjects else solved_for
         if hold == "model":
-            tau = _threshold(self.dim, n_subjects, self.concentration, self.prior)
+            tau = threshold_from_odds(self.dim, n_subjects, self.concentration, self.prior)
             return replace(self, n_subjects=n_subjects, threshold=tau, carried_from=origin)
         if hold not in ("fpir", "threshold"):
             raise InvalidParameterError(f"hold must be 'model', 'fpir' or 'threshold', got {hold!r}")
@@ -305,7 +305,8 @@ def tail_of(
         return None
 
 
-def _threshold(dim: int, n_subjects: int, concentration: float, prior: Prior) -> float:
+def threshold_from_odds(dim: int, n_subjects: int, concentration: float, prior: Prior) -> float:
+    """``τ`` as in :func:`threshold_from_concentration`, with the prior as log-odds, and unchecked."""
     return (prior.log_odds + float(np.log(n_subjects)) + float(log_hyp0f1(dim, concentration))) / concentration
 
 

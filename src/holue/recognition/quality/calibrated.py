@@ -81,4 +81,8 @@ class CalibratedQuality(QualityScore):
         """Take back what :meth:`state` gave."""
         for branch, head in self.heads.items():
             head.restore(state, branch)
-        self.typical = state["typical"]
+        typical = state["typical"]
+        features = {len(head.knots) for head in self.heads.values() if head.knots is not None}
+        if features != {typical.shape[1]} or len(typical) != len(BRANCHES) or not np.isfinite(typical).all():
+            raise ValueError(f"typical must hold finite causes of both branches, got shape {typical.shape}")
+        self.typical = typical

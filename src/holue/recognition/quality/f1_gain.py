@@ -58,7 +58,10 @@ class F1GainQuality(CalibratedQuality):
     def restore(self, state: State) -> None:
         """Take back what :meth:`state` gave."""
         super().restore(state)
-        self.level = float(state["level"][0])
+        (level,) = state["level"].tolist()
+        if not 0 <= level <= 1:
+            raise ValueError(f"level must be between 0 and 1, got {level}")
+        self.level = level
 
 
 def f1_gain(p_correct: Float64Array, accepted: npt.NDArray[np.bool_], level: float) -> Float64Array:

@@ -6,8 +6,10 @@ Only row numbers are written, eight bytes a subject: the rows are taken from the
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holue.artifact import read_artifact, write_artifact
 from holue.errors import CorruptArtifactError
@@ -49,11 +51,42 @@ def load_index(directory: str | os.PathLike[str], gallery: Gallery | FloatArray)
                 f"{directory}: the index was built from another gallery, or from one whose subjects were removed, replaced or "
                 f"reordered since (its first {len(rows)} rows differ); build the index again and save it"
             )
+        _check(arrays, content["n_probe"])
         lists = Lists.from_order(known, rows, starts)
         learned = ("misfit_sharpness", "misfit", "misfit_large_sharpness", "misfit_shifts", "misfit_mean_shifts")
         misfit = Misfit(*(arrays[name] for name in learned))
         later = directions[len(rows) :] if len(directions) > len(rows) else None
         sample = Sample.from_places(lists, at)
         return ApproximateIndex(lists, sample, misfit, int(content["n_probe"]), content["fingerprint"], later)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe an index ({error})") from error
+
+
+def _check(arrays: dict[str, npt.NDArray[Any]], n_probe: object) -> None:
+    """Refuse lists that are no partition of the rows, a sample outside them, and learned numbers that are not finite."""
+    rows, starts, at = arrays["rows"], arrays["starts"], arrays["sample"]
+    for name, given in (("rows", rows), ("starts", starts), ("sample", at)):
+        if given.dtype != np.int64 or given.ndim != 1 or len(given) == 0:
+            raise ValueError(f"{name} must be a column of int64, got {given.dtype} of shape {given.shape}")
+    if not np.array_equal(np.sort(rows), np.arange(len(rows))):
+        raise ValueError("rows must hold every row once")
+    if starts[0] != 0 or starts[-1] != len(rows) or not (np.diff(starts) > 0).all() or (np.diff(starts, 2) > 0).any():
+        raise ValueError("starts must rise from 0 to the number of rows, the longest list first")
+    if at.min() < 0 or at.max() >= len(rows) or len(np.unique(at)) < len(at):
+        raise ValueError("sample must hold different places among the rows")
+    if len(np.unique(np.searchsorted(starts, at, side="right"))) < len(starts) - 1:
+        raise ValueError("sample must hold a row of every list")
+    if isinstance(n_probe, bool) or not isinstance(n_probe, int) or not 1 <= n_probe <= len(starts) - 1:
+        raise ValueError(f"n_probe must be between 1 and {len(starts) - 1}, got {n_probe!r}")
+    small, large = arrays["misfit_sharpness"], arrays["misfit_large_sharpness"]
+    shapes = {"misfit": (4, len(small)), "misfit_shifts": (3, len(large)), "misfit_mean_shifts": (3, len(large))}
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} must hold finite numbers of shape {shape}, got {arrays[name].shape}")
+    for name, sharpness in (("misfit_sharpness", small), ("misfit_large_sharpness", large)):
+        if (
+            sharpness.ndim != 1
+            or not ((sharpness > 0) & np.isfinite(sharpness)).all()
+            or (np.diff(sharpness) <= 0).any()
+        ):
+            raise ValueError(f"{name} must hold positive numbers that rise")

@@ -11,13 +11,19 @@ import numpy.typing as npt
 
 from holue.artifact import read_artifact, write_artifact
 from holue.errors import CorruptArtifactError
-from holue.gallery.gallery import Gallery
 from holue.recognition.model.class_model import Prior
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.model.stranger_tail import StrangerTail
 from holue.recognition.quality import SCORES
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
+from holue.recognition.saved.values import (
+    check_certificate,
+    check_learned,
+    check_point,
+    check_scores,
+    checked_gallery,
+)
 from holue.recognition.settings import check_settings
 from holue.recognition.state import Knowledge, knowledge_of
 
@@ -66,21 +72,29 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
     try:
         recognizer = cls(**content["parameters"])
         check_settings(recognizer)
+        gallery = checked_gallery(arrays, content["gallery_version"])
         known: dict[str, Any] = {name: arrays.get(name) for name in LEARNED}
         if content["operating_point"] is not None:
             fields = dict(content["operating_point"])
             tail = None if fields["tail"] is None else StrangerTail(**fields["tail"])
             known["operating_point"] = OperatingPoint(**{**fields, "prior": Prior(**fields["prior"]), "tail": tail})
+            check_point(known["operating_point"], gallery)
+        if not isinstance(content["quality"], bool):
+            raise TypeError(f"quality is {content['quality']!r}")
         if content["quality"]:
             known["quality"] = SCORES[recognizer.method]()
             known["quality"].restore(_named(QUALITY, arrays))
         if content.get("certificate") is not None:
             known["certificate"] = RiskCertificate.from_dict(content["certificate"])
+            check_certificate(known["certificate"])
         if scores := _named(CONFORMAL, arrays):
             known["conformal_scores"] = ConformalScores(**scores)
-        gallery = _gallery(arrays, int(content["gallery_version"]))
+            check_scores(known["conformal_scores"])
+        check_learned(known["quality_levels"], known["calibration_fingerprints"])
+        if not isinstance(content.get("embedding_model"), str | None):
+            raise TypeError(f"embedding_model is {content['embedding_model']!r}")
         recognizer._knowledge = Knowledge(gallery, content.get("embedding_model"), **known)
-    except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe a recogniser ({error})") from error
     return recognizer
 
@@ -88,14 +102,3 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
 def _named(prefix: str, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
     """The arrays of one part, under its own names; ``quality_levels`` is a part of its own."""
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix) and k not in LEARNED}
-
-
-def _gallery(arrays: dict[str, npt.NDArray[Any]], version: int) -> Gallery:
-    subjects, directions, kappa = arrays["subjects"], arrays["directions"], arrays.get("concentrations")
-    if (
-        directions.ndim != 2
-        or subjects.shape != directions.shape[:1]
-        or (kappa is not None and kappa.shape != subjects.shape)
-    ):
-        raise IndexError(f"{subjects.shape} subjects for directions of shape {directions.shape}")
-    return Gallery(subjects, (directions,), kappa, version)

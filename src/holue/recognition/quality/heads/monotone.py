@@ -80,7 +80,17 @@ class MonotoneHead:
 
     def restore(self, state: Mapping[str, Float64Array], prefix: str) -> None:
         """Take back what :meth:`state` gave."""
-        self.knots, self.weights = state.get(f"{prefix}_knots"), state.get(f"{prefix}_weights")
+        knots, weights = state[f"{prefix}_knots"], state[f"{prefix}_weights"]
+        m, pairs = len(knots), len(knots) * (len(knots) - 1) // 2
+        if knots.shape != (m, RAMPS + 1) or not np.isfinite(knots).all() or (np.diff(knots, axis=1) < 0).any():
+            raise ValueError(
+                f"{prefix}_knots must rise along rows of {RAMPS + 1} finite numbers, got shape {knots.shape}"
+            )
+        if weights.shape != (1 + m * RAMPS + 2 * pairs * RAMPS**2,) or not np.isfinite(weights).all():
+            raise ValueError(f"{prefix}_weights must be finite and fit {m} features, got shape {weights.shape}")
+        if (weights[1:] < 0).any():
+            raise ValueError(f"{prefix}_weights must not be negative, or the head would fall")
+        self.knots, self.weights = knots, weights
 
     def _basis(self, features: Float64Array) -> Float64Array:
         assert self.knots is not None

@@ -81,4 +81,6 @@ class ResidualSigmoidHead:
             return
         self.network = ResidualNetwork(state[names[0]].shape[1])
         for layer, name in zip(self.network.layers, names, strict=True):
+            if layer.shape != state[name].shape or not np.isfinite(state[name]).all():
+                raise ValueError(f"{name} must hold finite numbers of shape {layer.shape}")
             layer[:] = state[name]

@@ -37,4 +37,7 @@ class Standardizer:
     def restore(self, state: object) -> None:
         """Take back what :meth:`state` gave."""
         if isinstance(state, dict) and "mean" in state:
-            self.mean, self.std = state["mean"], state["std"]
+            mean, std = state["mean"], state["std"]
+            if mean.shape != std.shape or not np.isfinite(mean).all() or not (std > 0).all():
+                raise ValueError("mean must be finite and std positive, one of each per column")
+            self.mean, self.std = mean, std
