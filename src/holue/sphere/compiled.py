@@ -34,7 +34,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """``numba.njit`` with ``options``; with ``cache=True`` a change in any imported file of the package compiles anew."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher = numba.njit(**options)(function)
+        dispatcher: Any = numba.njit(**options)(function)
         if options.get("cache"):
             # numba drops a cached function whose stamp differs; its own stamp is of one file only.
             stored = dispatcher._cache._cache_file
@@ -74,6 +74,11 @@ def _imported(file: Path) -> set[Path]:
         path = _PACKAGE.joinpath(*module.split("."))
         files |= {path.with_suffix(".py"), *(path / f"{name}.py" for name in re.findall(r"\w+", names))}
     return {path for path in files if path.is_file()}
+
+
+def cache_directory(function: Callable[..., Any]) -> str:
+    """Where the machine code of a compiled function is cached."""
+    return str(function.stats.cache_path)  # type: ignore[attr-defined]
 
 
 def find_cache_directory() -> bool:

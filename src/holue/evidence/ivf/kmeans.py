@@ -20,7 +20,7 @@ from holue.evidence.accumulator import Accumulator
 from holue.evidence.ivf.list_loops import Float32Array as Float32Array
 from holue.evidence.ivf.list_loops import visit, visitors_of
 from holue.evidence.kernels.kernel import _sums
-from holue.evidence.threads.thread_pool import team
+from holue.evidence.threads.thread_pool import parallel_map
 from holue.gallery.embeddings import FloatArray
 
 Rows = npt.NDArray[np.int64]
@@ -110,18 +110,17 @@ def nearest_centre(
     """The number of the nearest centre of each row (K,), nearly always; in ``ITERATIONS`` steps, too."""
     marked = Marked.around(centres, rng) if len(centres) >= FEWEST_MARKED else None
     nearest = np.empty(len(directions), dtype=np.int64)
-    with team(workers) as share:
-        for part in np.array_split(np.arange(0, len(directions), ROWS_AT_ONCE), ITERATIONS):
-            blocks = iter(part.tolist())  # each thread takes the next one
+    for part in np.array_split(np.arange(0, len(directions), ROWS_AT_ONCE), ITERATIONS):
+        blocks = iter(part.tolist())  # each worker takes the next one
 
-            def find(blocks: Iterator[int]) -> None:
-                for first in blocks:
-                    block = np.ascontiguousarray(directions[first : first + ROWS_AT_ONCE], dtype=np.float32)
-                    found = _best(block, centres) if marked is None else marked.nearest(block, n_marks, misled)
-                    nearest[first : first + len(block)] = found
+        def find(blocks: Iterator[int]) -> None:
+            for first in blocks:
+                block = np.ascontiguousarray(directions[first : first + ROWS_AT_ONCE], dtype=np.float32)
+                found = _best(block, centres) if marked is None else marked.nearest(block, n_marks, misled)
+                nearest[first : first + len(block)] = found
 
-            share(find, [blocks] * workers)
-            step()
+        parallel_map(find, [blocks] * workers)
+        step()
     return nearest
 
 

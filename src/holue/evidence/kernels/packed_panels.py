@@ -57,7 +57,7 @@ def are_fastest() -> bool:
     return bool(features.get("avx2") and features.get("fma") and not features.get("avx512f"))
 
 
-def panel_room(dim: int, dtype: type[Number]) -> npt.NDArray[Number]:
+def panel_scratch(dim: int, dtype: type[Number]) -> npt.NDArray[Number]:
     """Room for the panels of one chunk (panels, d, subjects of a panel), at an address where vectors are loaded whole."""
     shape = CHUNK // TILE_SUBJECTS, dim, TILE_SUBJECTS
     room = np.empty(int(np.prod(shape)) + _LINE, dtype=dtype)

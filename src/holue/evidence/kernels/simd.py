@@ -103,8 +103,8 @@ def powers_of_two(builder, slope, vectors):
 
 
 def add_across(builder, vector):
-    """The sum of the eight lanes, of floating point or whole numbers."""
-    add = builder.fadd if vector.type == FLOATS else builder.add
+    """The sum of the eight lanes, of floating point or whole numbers, in one order: halves, quarters, neighbours."""
+    add = builder.add if isinstance(vector.type.element, ir.IntType) else builder.fadd
     for distance in (4, 2, 1):
         vector = add(vector, shuffle(builder, vector, [(lane + distance) % LANES for lane in range(LANES)]))
     return builder.extract_element(vector, INT32(0))

@@ -18,7 +18,7 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _ANY_ORDER, _WHOLE, CHUNK, multiply, sweep
+from holue.evidence.kernels.exponential_sums import _WHOLE, CHUNK, multiply
 from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, fill_panels, multiply_panels
 from holue.evidence.kernels.row_products import halves, multiply_rows
 from holue.evidence.kernels.simd import INT64, LANES, row_starts, save
@@ -180,37 +180,3 @@ def measure_probes(probes, held, steps, lengths, off):
             own += probes[i, t] * probes[i, t]
             missed += difference * difference
         lengths[i], off[i] = np.sqrt(own), np.sqrt(missed)
-
-
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def exact_products(rows, probes, places, products):
-    """Products of every probe's own exact ``rows`` (n, R, d) in float64, each written to its place."""
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            total = 0.0
-            for t in range(rows.shape[2]):
-                total += np.float64(rows[i, j, t]) * probes[i, t]
-            products[i, places[i, j]] = total
-
-
-@njit(cache=True, nogil=True)
-def exact_top(rows, probes, subjects, top_scores, top_index):
-    """The top among every probe's own float32 ``rows`` (n, R, d) of ``subjects``, as a scan of each probe alone finds it."""
-    scores = np.empty((1, CHUNK), dtype=np.float32)
-    none, no_slope, no_sums = np.empty(0), np.empty(0, dtype=np.float32), np.empty((1, 0))
-    for i in range(rows.shape[0]):
-        peak = np.full(1, -np.inf)
-        one = slice(i, i + 1)
-        sweep(probes[one], rows[i], 0, scores, top_scores[one], top_index[one], none, no_slope, peak, no_sums, no_sums)
-        for place in range(top_index.shape[1]):
-            if top_index[i, place] >= 0:
-                top_index[i, place] = subjects[i, top_index[i, place]]
-
-
-@njit(cache=True, nogil=True)
-def in_gallery_order(listed, subjects, places):
-    """Write every probe's listed subjects in ascending order, and the places they had."""
-    for i in range(listed.shape[0]):
-        places[i] = np.argsort(listed[i])
-        for j in range(listed.shape[1]):
-            subjects[i, j] = listed[i, places[i, j]]

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from holue.evidence.kernels.exponential_sums import _WHOLE, CHUNK
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, TILE_SUBJECTS, in_tiles, panel_room
+from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, TILE_SUBJECTS, in_tiles, panel_scratch
 from holue.evidence.kernels.simd import (
     FLOATS,
     INT32,
@@ -50,9 +50,9 @@ def code_tiles(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int32]:
     return in_tiles(codes.view(np.int32))
 
 
-def code_room(width: int) -> npt.NDArray[np.int32]:
+def code_scratch(width: int) -> npt.NDArray[np.int32]:
     """Room for the panels of one chunk (panels, pairs of coordinates, subjects of a panel)."""
-    return panel_room(width // 2, np.int32)
+    return panel_scratch(width // 2, np.int32)
 
 
 @intrinsic

@@ -30,6 +30,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from holue.evidence.evidence import Evidence
+from holue.evidence.kernels.kernel import SUBJECT_BLOCK
+from holue.evidence.precision import Precision
 from holue.gallery.embeddings import Float64Array
 from holue.sphere.compiled import compiled
 
@@ -114,7 +117,7 @@ def _rest(
 
 
 @compiled
-def settle(
+def bound_sums(
     sharpness: Float64Array,
     sums: Float64Array,
     peak: Float64Array,
@@ -194,3 +197,20 @@ def settle(
             mean_score[i, t] = mean_listed + share * (mean_rest - mean_listed)
             shift = max(most - share, share - least) * abs(mean_listed - mean_rest)
             mean_score_bound[i, t] = most * moved + shift + (dim + listed + 8) * _EPSILON * (1.0 + a) * largest[i]
+
+
+def float64_precision(seen: Evidence, largest: Float64Array, dim: int) -> Precision:
+    """Bounds of evidence that was summed in float64; ``largest`` (n,) is the largest cosine a probe can have with any row.
+
+    A score of d products is off by at most ``η = (d + 8) ε`` of the largest, a weight by the factor ``e^{±aη}``, and a sum of K
+    weights, taken block by block, by ``ε`` per addition. A mean moves with the scores and with their weights.
+    """
+    n, m = seen.log_mass.shape
+    eta = ((dim + 8) * _EPSILON * largest)[:, None]
+    additions = (SUBJECT_BLOCK + seen.n_subjects / SUBJECT_BLOCK + 32) * _EPSILON
+    of_weights = seen.sharpness * eta + additions
+    log_mass_bound = of_weights + (np.abs(seen.log_mass) + seen.sharpness * largest[:, None]) * 4 * _EPSILON
+    # Weights within a factor e^{±y} of the true ones move a mean by at most the range of the scores times tanh(y).
+    mean_score_bound = eta + 2 * largest[:, None] * np.tanh(2 * of_weights) + 4 * _EPSILON
+    zero = np.zeros((n, m))
+    return Precision(log_mass_bound, mean_score_bound, zero, zero, eta[:, 0])

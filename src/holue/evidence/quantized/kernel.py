@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from holue.evidence.kernels.exponential_sums import CHUNK
 from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, are_fastest, in_tiles, panel_room
+from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, are_fastest, in_tiles, panel_scratch
 from holue.evidence.kernels.row_products import RUNNING
 from holue.evidence.quantized.bounded_loops import absorb_scores
 from holue.evidence.quantized.bounded_sums import BoundedSums
@@ -38,12 +38,12 @@ from holue.evidence.quantized.code_loops import (
     sweep_unpacked,
     unpack,
 )
-from holue.evidence.quantized.code_tiles import code_room, code_tiles, sweep_tiles
+from holue.evidence.quantized.code_tiles import code_scratch, code_tiles, sweep_tiles
 from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, CompressedPart
 from holue.gallery.embeddings import Float64Array
 
 Float32Array = npt.NDArray[np.float32]
-Room = tuple[npt.NDArray[Any], ...]
+Scratch = tuple[npt.NDArray[Any], ...]
 
 FEWEST_PROBES = {"float16": 6, "int8": 5}
 """Up to so many probes multiplying the codes themselves, anew for each, costs less than unpacking them once; measured."""
@@ -70,11 +70,11 @@ class CompressedKernel(Protocol):
         """Whether it calls the matrix library, which then has to be held to one thread."""
         ...
 
-    def room(self) -> Room:
-        """A thread's own place for what is computed on the way."""
+    def scratch(self) -> Scratch:
+        """A worker's own scratch buffers."""
         ...
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, scratch: Scratch) -> None:
         """Take the rows ``first .. last`` of a part, which begins at subject ``start``, into the sums."""
         ...
 
@@ -128,14 +128,14 @@ class CodeKernel:
     lengths: Float64Array
     uses_blas: bool = False
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the scores of one chunk."""
         return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, scratch: Scratch) -> None:
         """Take in some rows."""
         arrays = part.codes, part.scales, part.errors
-        sweep_codes(*arrays, first, last, self.probes, self.steps, start, room[0], *sums.arrays)
+        sweep_codes(*arrays, first, last, self.probes, self.steps, start, scratch[0], *sums.arrays)
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ class TileKernel:
         steps[: len(self.steps)] = self.steps
         return tiles, steps
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the unpacked rows of one chunk, and for the scores of some probes with them."""
-        return code_room(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+        return code_scratch(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, scratch: Scratch) -> None:
         """Take in some rows."""
-        panels, scores = room
+        panels, scores = scratch
         arrays = part.codes, part.scales, part.errors
         sweep_tiles(*arrays, first, last, *self.tiles, panels, start, scores, *sums.arrays)
 
@@ -176,14 +176,14 @@ class UnpackingKernel:
     lengths: Float64Array
     uses_blas: bool = False
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the scores of one chunk, and for the rows."""
         scores = np.empty((len(self.probes), CHUNK), dtype=np.float32)
         return scores, np.zeros((UNPACKED, self.probes.shape[1]), dtype=np.float32)
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, scratch: Scratch) -> None:
         """Take in some rows."""
-        scores, rows = room
+        scores, rows = scratch
         sweep_unpacked(part.codes, part.errors, first, last, self.probes, rows, start, scores, *sums.arrays)
 
 
@@ -197,13 +197,13 @@ class HalfPanelKernel:
     lengths: Float64Array
     uses_blas: bool = False
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the panels of one chunk and the scores of some probes."""
-        return panel_room(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+        return panel_scratch(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, scratch: Scratch) -> None:
         """Take in some rows."""
-        panels, scores = room
+        panels, scores = scratch
         sweep_half_panels(part.codes, part.errors, first, last, self.tiles, panels, start, scores, *sums.arrays)
 
 
@@ -216,7 +216,7 @@ class UnpackedProductKernel:
     lengths: Float64Array
     uses_blas: bool = True
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the scores of a block, for its rows, and for the keys of a chunk."""
         scores = np.empty(min(len(self.probes), PROBE_BLOCK) * PRODUCT_BLOCK, dtype=np.float32)
         rows, keys = (
@@ -225,18 +225,18 @@ class UnpackedProductKernel:
         )
         return scores, rows, keys
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, scratch: Scratch) -> None:
         """Take in some rows."""
         for begin in range(first, last, PRODUCT_BLOCK):
             width = min(PRODUCT_BLOCK, last - begin)
-            rows = room[1][:width]
+            rows = scratch[1][:width]
             if reads_halves():
                 unpack(part.codes, begin, width, rows)
             else:
                 rows[:] = part.codes[begin : begin + width].view(np.float16)
             for at in range(0, len(self.probes), PROBE_BLOCK):
                 probes = self.probes[at : at + PROBE_BLOCK]
-                scores = room[0][: len(probes) * width].reshape(len(probes), width)
+                scores = scratch[0][: len(probes) * width].reshape(len(probes), width)
                 np.matmul(probes, rows.T, out=scores)
                 own = sums.rows(slice(at, at + PROBE_BLOCK))
-                absorb_scores(scores, width, part.errors, begin, start + begin, room[2], *own.arrays)
+                absorb_scores(scores, width, part.errors, begin, start + begin, scratch[2], *own.arrays)
