@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.kernels.exponential_sums import CHUNK
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE
+from holue.evidence.kernels.packed_panels import PROBES_PER_PASS
 from holue.evidence.precision import Precision
 from holue.evidence.quantized import code_loops as compressed_loops
 from holue.evidence.quantized import kernel as compressed_kernel
@@ -215,9 +215,9 @@ def test_all_kernels_see_the_same_scores_within_their_bound(form: Form) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for few, fewest, panels in ((64, 64, True), (64, 0, True), (0, 0, True), (0, 0, False))[: len(expected[form])]:
             patch.setattr(compressed_kernel, "FEW_PROBES", few)
-            patch.setitem(compressed_kernel.FEWEST_PROBES, form, fewest)
+            patch.setitem(compressed_kernel.FEW_CODE_PROBES, form, fewest)
             patch.setattr(compressed_kernel, "are_fastest", lambda panels=panels: panels)
-            for n_probes in (9, PROBES_AT_ONCE + 7):
+            for n_probes in (9, PROBES_PER_PASS + 7):
                 probes = probes_of(rng, gallery, n_probes)
                 seen = scan_compressed(probes, compressed, SHARPNESS, threads=2)
                 assert_certified(seen, probes, gallery)

@@ -154,7 +154,7 @@ def test_scans_of_every_kind_agree_with_themselves_in_concurrent_threads() -> No
 
 
 FORKS = """
-import os, threading, numpy as np
+import faulthandler, os, threading, numpy as np
 from holue.evidence.scan import scan
 from holue.evidence.quantized.scan import scan_compressed
 from holue.evidence.ivf.index import ApproximateIndex
@@ -183,6 +183,7 @@ busy.start()
 for _ in range(5):
     child = os.fork()
     if child == 0:
+        faulthandler.dump_traceback_later(60, exit=True)
         os._exit(0 if search() == expected else 1)
     assert os.waitpid(child, 0)[1] == 0
 stop.set()
@@ -192,4 +193,4 @@ busy.join()
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked on Unix only")
 def test_a_process_forked_in_the_middle_of_a_scan_scans_too() -> None:
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], check=True, timeout=300)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], check=True, timeout=240)

@@ -31,8 +31,8 @@ from holue.gallery.gallery import Gallery
 
 Rows = npt.NDArray[np.int64]
 
-SUBJECTS_AT_ONCE = 512
-PROBES_AT_ONCE = 4096
+MASKED_SUBJECTS = 512
+MASKED_PROBES = 4096
 
 
 def evidence_of_others(
@@ -58,13 +58,13 @@ def evidence_of_others(
     a = np.atleast_1d(np.asarray(sharpness, dtype=np.float64))
     batches = [replace(Evidence.empty(0, a, top_k), n_subjects=n_subjects - 1)]
     order = np.argsort(own, kind="stable")
-    starts = np.searchsorted(own[order], np.arange(0, n_subjects, SUBJECTS_AT_ONCE))
+    starts = np.searchsorted(own[order], np.arange(0, n_subjects, MASKED_SUBJECTS))
     for first, begin, end in zip(
-        range(0, n_subjects, SUBJECTS_AT_ONCE), starts.tolist(), [*starts[1:].tolist(), len(order)]
+        range(0, n_subjects, MASKED_SUBJECTS), starts.tolist(), [*starts[1:].tolist(), len(order)]
     ):
-        last = min(first + SUBJECTS_AT_ONCE, n_subjects)
-        for at in range(begin, end, PROBES_AT_ONCE):
-            rows = order[at : min(at + PROBES_AT_ONCE, end)]
+        last = min(first + MASKED_SUBJECTS, n_subjects)
+        for at in range(begin, end, MASKED_PROBES):
+            rows = order[at : min(at + MASKED_PROBES, end)]
             probes = directions[rows]
             parts = [_masked(probes, enrolled[first:last], own[rows] - first, first, a, top_k)]
             for start, stop in ((0, first), (last, n_subjects)):

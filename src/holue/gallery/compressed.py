@@ -26,7 +26,7 @@ Codes = npt.NDArray[np.uint16] | npt.NDArray[np.int8]
 Float32Array = npt.NDArray[np.float32]
 
 FORMS: tuple[Form, ...] = ("float16", "int8")
-LANES = 16
+PADDED_TO = 16
 """Codes are padded with zeros to a multiple of this width: what a processor multiplies at once."""
 LARGEST_CODE = 127
 ROWS_AT_ONCE = 4096
@@ -150,7 +150,7 @@ def unpack_rows(part: CompressedPart, rows: npt.NDArray[np.int64]) -> npt.NDArra
 
 def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
     n, dim = exact.shape
-    width = -(-dim // LANES) * LANES
+    width = -(-dim // PADDED_TO) * PADDED_TO
     codes: Any = np.zeros((n, width), dtype=np.uint16 if form == "float16" else np.int8)
     scales, errors = np.ones(n, dtype=np.float32), np.zeros(n, dtype=np.float32)
     # The largest eigenvalue of ΔᵀΔ or of ΔΔᵀ, whichever is smaller, is the square of the residuals' largest singular value.

@@ -19,11 +19,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.simd import FLOATS, INT64, LANES, add_across, load, row_starts
+from holue.evidence.kernels.simd import FLOATS, INT64, VECTOR_LENGTH, add_across, load, row_starts
 from holue.sphere.compiled import njit
 
 RUNNING_SUMS = 16
-_DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
+_DOUBLES = ir.VectorType(ir.DoubleType(), VECTOR_LENGTH)
 
 
 @intrinsic
@@ -34,8 +34,8 @@ def _dot(typing_context, rows, row, probes, i, length):
         rows, row, probes, i, length = arguments
         (start,), _ = row_starts(context, builder, signature.args[0], rows, row, 1)
         (probe,), _ = row_starts(context, builder, signature.args[2], probes, i, 1)
-        zero = ir.Constant(_DOUBLES, [0.0] * LANES)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(RUNNING_SUMS // LANES)]
+        zero = ir.Constant(_DOUBLES, [0.0] * VECTOR_LENGTH)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(RUNNING_SUMS // VECTOR_LENGTH)]
 
         def eight(at):
             if signature.args[0].dtype == types.float32:
@@ -44,7 +44,7 @@ def _dot(typing_context, rows, row, probes, i, length):
 
         with cgutils.for_range_slice(builder, INT64(0), length, INT64(RUNNING_SUMS)) as (t, _):
             for number, total in enumerate(sums):
-                at = builder.add(t, INT64(number * LANES))
+                at = builder.add(t, INT64(number * VECTOR_LENGTH))
                 product = builder.fmul(eight(at), load(builder, probe, at, _DOUBLES))
                 builder.store(builder.fadd(builder.load(total), product), total)
         return add_across(builder, builder.fadd(*(builder.load(total) for total in sums)))

@@ -19,7 +19,10 @@ The linked loops are the plain float64 form of the same sums, for every link and
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -28,19 +31,19 @@ from holue.evidence.kernels.row_products import multiply_rows
 from holue.evidence.kernels.simd import (
     FLOATS,
     INT64,
-    LANES,
+    VECTOR_LENGTH,
     add_across,
     add_each,
     any_above,
-    ask_for,
+    broadcast,
     constant,
-    greater,
     load,
+    maximum,
     multiply_add,
     powers_of_two,
+    prefetch,
     row_starts,
     save,
-    spread,
 )
 from holue.sphere.compiled import njit
 
@@ -48,9 +51,9 @@ CHUNK = 512
 """Subjects weighed at once: 2 KiB of scores."""
 GROUP = 32
 """Subjects compared with the top at once, in a chunk whose best score belongs there."""
-TILE_SUBJECTS, TILE_PROBES = 4, 3
+ROW_TILE_SUBJECTS, ROW_TILE_PROBES = 4, 3
 """Subjects × probes multiplied at once."""
-ROW_BY_ROW = 5
+PROBES_ROW_BY_ROW = 5
 """Up to so many probes the memory is slower than multiplying them one by one with each row it brings; measured."""
 
 _UNNOTICED = np.float32(-48.0)  # all that is left out of K subjects is less than K · 2^-48 of a sum that is at least 1
@@ -60,14 +63,32 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
     np.float32(c) for c in (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398931, 0.00015353531)
 )
 _BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
-_STEP = 4 * LANES  # scores weighed side by side
+_STEP = 4 * VECTOR_LENGTH  # scores weighed side by side
 _LINE = 16  # float32 in a cache line
-_WHOLE = types.intp
+_INDEX = types.intp
 _ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over vector lanes
 
 
+class RunningSums(NamedTuple):
+    """What some probes have seen so far, as the loops take it; everything is changed in place."""
+
+    top_scores: npt.NDArray[np.float64]  # (n, k) best first
+    top_index: npt.NDArray[np.int64]  # (n, k)
+    sharpness: npt.NDArray[np.float64]  # (m,) a
+    slope: npt.NDArray[np.float32]  # (m,) a / ln 2
+    peak: npt.NDArray[np.float64]  # (n,) p, the highest score
+    mass: npt.NDArray[np.float64]  # (n, m) Σ e^{a(s−p)}
+    moment: npt.NDArray[np.float64]  # (n, m) Σ (s−p) e^{a(s−p)}
+
+
+def slopes(sharpness: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Sharpness in powers of two, ``a / ln 2``."""
+    # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
+    return np.asarray(np.minimum(sharpness / np.log(2.0), 1e30), dtype=np.float32)
+
+
 @intrinsic
-def _greater(typing_context, left, right):
+def _maximum_of_two(typing_context, left, right):
     """The greater of two float32. Python's ``max`` is honest about NaN, and for that reason is not vectorised."""
 
     def generate(context, builder, signature, arguments):
@@ -78,10 +99,10 @@ def _greater(typing_context, left, right):
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _highest(row):
+def _maximum(row):
     best = row[0]
     for j in range(row.shape[0]):
-        best = _greater(best, row[j])
+        best = _maximum_of_two(best, row[j])
     return best
 
 
@@ -101,7 +122,7 @@ def _weigh(row, peak, slope):
     moment = np.float32(0.0)
     for j in range(row.shape[0]):
         below = row[j] - peak
-        weight = _power_of_two(_greater(slope * below, _LOWEST))
+        weight = _power_of_two(_maximum_of_two(slope * below, _LOWEST))
         mass += weight
         moment += below * weight
     return mass, moment
@@ -117,7 +138,7 @@ def _weigher(wide):
     def generate(context, builder, signature, arguments):
         row, end, *numbers = arguments
         start = context.make_array(signature.args[0])(context, builder, row).data
-        peak, slope, lowest, faint = (spread(builder, number) for number in numbers)
+        peak, slope, lowest, faint = (broadcast(builder, number) for number in numbers)
         sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(2)] for _ in range(2)]
 
         def add(below):
@@ -127,18 +148,18 @@ def _weigher(wide):
                 builder.store(multiply_add(builder, x, weight, builder.load(moment)), moment)
 
         with cgutils.for_range_slice(builder, INT64(0), end, INT64(_STEP)) as (j, _):
-            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, LANES)]
+            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, VECTOR_LENGTH)]
             below = [builder.fsub(load(builder, start, at, FLOATS), peak) for at in places]
             if wide:
                 with builder.if_then(any_above(builder, below, faint)):
-                    add([greater(builder, x, lowest) for x in below])
+                    add([maximum(builder, x, lowest) for x in below])
             else:
                 add(below)
         results = [add_across(builder, builder.fadd(builder.load(even), builder.load(odd))) for even, odd in sums]
         return context.make_tuple(builder, signature.return_type, results)
 
     def weigh(typing_context, row, end, peak, slope, lowest, faint):
-        return types.UniTuple(types.float32, 2)(row, _WHOLE, *[types.float32] * 4), generate
+        return types.UniTuple(types.float32, 2)(row, _INDEX, *[types.float32] * 4), generate
 
     return intrinsic(weigh)
 
@@ -186,20 +207,18 @@ def _insert(row, first_subject, top_scores, top_index):
 
 
 @njit(cache=True, nogil=True)
-def absorb_cosines(scores, width, first_subject, top_scores, top_index, sharpness, slope, peak, mass, moment):
-    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums.
-
-    ``slope`` is the sharpness in powers of two, ``a / ln 2``, as float32.
-    """
+def absorb_cosines(scores, width, first_subject, sums):
+    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums."""
+    top_scores, top_index, sharpness, slope, peak, mass, moment = sums
     top_k = top_scores.shape[1]
     for i in range(top_scores.shape[0]):
         for begin in range(0, width, CHUNK):
             row = scores[i, begin : min(begin + CHUNK, width)]
-            best = _highest(row)
+            best = _maximum(row)
             if top_k > 0 and best >= top_scores[i, top_k - 1]:
                 for at in range(0, row.shape[0], GROUP):
                     group = row[at : min(at + GROUP, row.shape[0])]
-                    if _highest(group) >= top_scores[i, top_k - 1]:
+                    if _maximum(group) >= top_scores[i, top_k - 1]:
                         _insert(group, first_subject + begin + at, top_scores[i], top_index[i])
             if best > peak[i]:
                 if peak[i] > -np.inf:
@@ -229,11 +248,11 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
 
     def generate(context, builder, signature, arguments):
         block, row, last, probes, i, length, scores, j = arguments
-        subjects, _ = row_starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
-        directions, _ = row_starts(context, builder, signature.args[3], probes, i, TILE_PROBES)
-        places, _ = row_starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
+        subjects, _ = row_starts(context, builder, signature.args[0], block, row, ROW_TILE_SUBJECTS, last)
+        directions, _ = row_starts(context, builder, signature.args[3], probes, i, ROW_TILE_PROBES)
+        places, _ = row_starts(context, builder, signature.args[6], scores, i, ROW_TILE_PROBES)
         sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in subjects] for _ in directions]
-        with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
+        with cgutils.for_range_slice(builder, INT64(0), length, INT64(VECTOR_LENGTH)) as (t, _):
             # The probes are held and one subject passes at a time: three, one and twelve sums fill sixteen registers.
             held = [load(builder, start, t, FLOATS) for start in directions]
             for number, start in enumerate(subjects):
@@ -244,22 +263,22 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
             save(builder, add_each(builder, [builder.load(total) for total in own]), place, j)
         return context.get_dummy_value()
 
-    return types.void(block, _WHOLE, _WHOLE, probes, _WHOLE, _WHOLE, scores, _WHOLE), generate
+    return types.void(block, _INDEX, _INDEX, probes, _INDEX, _INDEX, scores, _INDEX), generate
 
 
 @intrinsic
-def _fetch(typing_context, block, row, last):
+def _prefetch_rows(typing_context, block, row, last):
     """Ask the memory for the four subjects from ``row``, which are next: short rows end before it would have guessed them."""
 
     def generate(context, builder, signature, arguments):
         block, row, last = arguments
-        starts, width = row_starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
+        starts, width = row_starts(context, builder, signature.args[0], block, row, ROW_TILE_SUBJECTS, last)
         with cgutils.for_range_slice(builder, INT64(0), width, INT64(_LINE)) as (t, _):
             for start in starts:
-                ask_for(builder, builder.gep(start, [t]), 0)
+                prefetch(builder, builder.gep(start, [t]), 0)
         return context.get_dummy_value()
 
-    return types.void(block, _WHOLE, _WHOLE), generate
+    return types.void(block, _INDEX, _INDEX), generate
 
 
 @njit(cache=True, nogil=True)
@@ -270,17 +289,17 @@ def multiply(probes, block, begin, width, scores, at):
     up to the next multiple.
     """
     n, dim = probes.shape
-    last, whole = block.shape[0] - 1, dim - dim % LANES
-    if n <= ROW_BY_ROW:
-        for j in range(0, width, LANES):
+    last, whole = block.shape[0] - 1, dim - dim % VECTOR_LENGTH
+    if n <= PROBES_ROW_BY_ROW:
+        for j in range(0, width, VECTOR_LENGTH):
             for i in range(n):
                 multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
     else:
-        threes = n - n % TILE_PROBES
-        for j in range(0, width, LANES):
-            for four in range(j, min(j + LANES, width), TILE_SUBJECTS):
-                _fetch(block, begin + four + TILE_SUBJECTS, last)
-                for i in range(0, threes, TILE_PROBES):
+        threes = n - n % ROW_TILE_PROBES
+        for j in range(0, width, VECTOR_LENGTH):
+            for four in range(j, min(j + VECTOR_LENGTH, width), ROW_TILE_SUBJECTS):
+                _prefetch_rows(block, begin + four + ROW_TILE_SUBJECTS, last)
+                for i in range(0, threes, ROW_TILE_PROBES):
                     _tile(block, begin + four, last, probes, i, whole, scores, at + four)
             for i in range(threes, n):
                 multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
@@ -291,17 +310,15 @@ def multiply(probes, block, begin, width, scores, at):
 
 
 @njit(cache=True, nogil=True)
-def sweep(probes, block, first_subject, scores, top_scores, top_index, sharpness, slope, peak, mass, moment):
+def sweep(probes, block, first_subject, scores, sums):
     """Multiply and absorb chunk by chunk: for few probes, where a gallery row is worth reading only once.
 
-    ``scores`` (n, CHUNK) is room for one chunk.
+    ``scores`` (n, CHUNK) is a scratch buffer.
     """
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
         multiply(probes, block, begin, width, scores, 0)
-        absorb_cosines(
-            scores, width, first_subject + begin, top_scores, top_index, sharpness, slope, peak, mass, moment
-        )
+        absorb_cosines(scores, width, first_subject + begin, sums)
 
 
 @njit(cache=True, nogil=True)

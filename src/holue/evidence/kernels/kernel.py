@@ -17,7 +17,7 @@ import numpy.typing as npt
 from holue.evidence.accumulator import Accumulator
 from holue.evidence.kernels.canonical_scores import score_all
 from holue.evidence.kernels.exponential_sums import CHUNK, absorb_cosines, absorb_mass, absorb_top, sweep
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, are_fastest, in_tiles, panel_scratch, sweep_panels
+from holue.evidence.kernels.packed_panels import PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch, sweep_panels
 from holue.evidence.link import Link, cosine_link
 from holue.gallery.embeddings import Float64Array, FloatArray
 
@@ -61,7 +61,7 @@ def kernel_for(probes: FloatArray, link: Link) -> Kernel:
         return LinkedKernel(probes, link)
     if len(probes) <= FEW_PROBES:
         return SweepKernel(probes)
-    return PanelKernel(probes, in_tiles(probes)) if are_fastest() else ProductKernel(probes)
+    return PanelKernel(probes, pack_probes(probes)) if are_fastest() else ProductKernel(probes)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class ProductKernel:
             probes = self.probes[rows]
             scores = scratch[0][: len(probes) * len(held)].reshape(len(probes), len(held))
             np.matmul(probes, held.T, out=scores)
-            absorb_cosines(scores, len(block), first_subject, *_sums(sums.rows(rows)))
+            absorb_cosines(scores, len(block), first_subject, sums.rows(rows).arrays)
         sums.n_subjects += len(block)
 
 
@@ -160,12 +160,12 @@ class PanelKernel:
 
     def scratch(self) -> Scratch:
         """For the panels of one chunk and the scores of some probes."""
-        return panel_scratch(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+        return panel_scratch(self.probes.shape[1], np.float32), np.empty((PROBES_PER_PASS, CHUNK), dtype=np.float32)
 
     def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
         """Take in one block."""
         held = np.ascontiguousarray(block, dtype=np.float32)
-        sweep_panels(self.tiles, held, first_subject, *scratch, *_sums(sums))
+        sweep_panels(self.tiles, held, first_subject, *scratch, sums.arrays)
         sums.n_subjects += len(block)
 
 
@@ -188,16 +188,5 @@ class SweepKernel:
     def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
         """Take in one block."""
         held = np.ascontiguousarray(block, dtype=np.float32)
-        sweep(self.probes, held, first_subject, *scratch, *_sums(sums))
+        sweep(self.probes, held, first_subject, *scratch, sums.arrays)
         sums.n_subjects += len(block)
-
-
-def slopes(sharpness: Float64Array) -> Float32Array:
-    """Sharpness in powers of two, as the loops take it."""
-    # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
-    return np.asarray(np.minimum(sharpness / np.log(2.0), 1e30), dtype=np.float32)
-
-
-def _sums(sums: Accumulator) -> tuple[npt.NDArray[np.generic], ...]:
-    slope = slopes(sums.sharpness)
-    return sums.top_scores, sums.top_index, sums.sharpness, slope, sums.peak, sums.mass, sums.moment

@@ -21,11 +21,11 @@ from holue.evidence.kernels.simd import (
     INT32,
     INT64,
     INTS,
-    LANES,
+    VECTOR_LENGTH,
     add_each,
-    ask_for,
     load,
     multiply_add,
+    prefetch,
     row_starts,
     save,
     shuffle,
@@ -36,7 +36,7 @@ RUNNING = 4
 
 _LINE = 64  # bytes
 _BYTES, _SHORTS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), 16)
-_HALVES, _MANY_INTS = ir.VectorType(ir.HalfType(), LANES), ir.VectorType(INT32, 16)
+_HALVES, _MANY_INTS = ir.VectorType(ir.HalfType(), VECTOR_LENGTH), ir.VectorType(INT32, 16)
 
 
 def floats(builder, start, at):
@@ -46,7 +46,7 @@ def floats(builder, start, at):
 
 def halves(builder, start, at):
     """Eight float16, read as their bits, in float32."""
-    bits = load(builder, start, at, ir.VectorType(ir.IntType(16), LANES))
+    bits = load(builder, start, at, ir.VectorType(ir.IntType(16), VECTOR_LENGTH))
     return builder.fpext(builder.bitcast(bits, _HALVES), FLOATS)
 
 
@@ -89,11 +89,11 @@ def multiply_rows(typing_context, rows, row, last, probes, i, length, scores, j)
 
     def generate(context, builder, signature, arguments):
         rows, row, last, probes, i, length, scores, j = arguments
-        starts, _ = row_starts(context, builder, signature.args[0], rows, row, LANES, last)
+        starts, _ = row_starts(context, builder, signature.args[0], rows, row, VECTOR_LENGTH, last)
         (probe,), _ = row_starts(context, builder, signature.args[3], probes, i, 1)
         (place,), _ = row_starts(context, builder, signature.args[6], scores, i, 1)
         kind = INTS if step is _byte_step else FLOATS
-        zero, add = ir.Constant(kind, [0] * LANES), builder.add if kind == INTS else builder.fadd
+        zero, add = ir.Constant(kind, [0] * VECTOR_LENGTH), builder.add if kind == INTS else builder.fadd
         sums = [cgutils.alloca_once_value(builder, zero) for _ in range(RUNNING)]
         at_once = RUNNING * width
         whole = builder.sub(length, builder.srem(length, INT64(at_once)))
@@ -103,7 +103,7 @@ def multiply_rows(typing_context, rows, row, last, probes, i, length, scores, j)
                 builder.store(zero, own)
             with cgutils.for_range_slice(builder, INT64(0), whole, INT64(at_once)) as (t, _):
                 for line in range(0, at_once * size, _LINE):
-                    ask_for(builder, builder.gep(start, [t]), ahead + line)
+                    prefetch(builder, builder.gep(start, [t]), ahead + line)
                 for number, own in enumerate(sums):
                     at = builder.add(t, INT64(number * width))
                     builder.store(step(builder, start, probe, at, builder.load(own)), own)

@@ -13,9 +13,9 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 
-LANES = 8
+VECTOR_LENGTH = 8
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
-FLOATS, INTS = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(INT32, LANES)
+FLOATS, INTS = ir.VectorType(ir.FloatType(), VECTOR_LENGTH), ir.VectorType(INT32, VECTOR_LENGTH)
 CONTRACT = ("contract",)
 
 _POLYNOMIAL = (
@@ -32,7 +32,7 @@ _FRACTION_BITS = 23  # of the float32 format
 
 def constant(value):
     """One float32 in all lanes."""
-    return ir.Constant(FLOATS, [float(np.float32(value))] * LANES)
+    return ir.Constant(FLOATS, [float(np.float32(value))] * VECTOR_LENGTH)
 
 
 def shuffle(builder, vector, order):
@@ -40,10 +40,12 @@ def shuffle(builder, vector, order):
     return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(INT32, len(order)), order))
 
 
-def spread(builder, number):
+def broadcast(builder, number):
     """One number in all lanes."""
-    kind = ir.VectorType(number.type, LANES)
-    return shuffle(builder, builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0)), [0] * LANES)
+    kind = ir.VectorType(number.type, VECTOR_LENGTH)
+    return shuffle(
+        builder, builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0)), [0] * VECTOR_LENGTH
+    )
 
 
 def load(builder, start, at, kind):
@@ -56,7 +58,7 @@ def save(builder, vector, start, at):
     builder.store(vector, builder.bitcast(builder.gep(start, [at]), vector.type.as_pointer()), align=1)
 
 
-def ask_for(builder, start, bytes_ahead):
+def prefetch(builder, start, bytes_ahead):
     """Ask the memory for what lies some bytes ahead of an address, and will be read."""
     address = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [address, INT32, INT32, INT32])
@@ -65,7 +67,7 @@ def ask_for(builder, start, bytes_ahead):
     builder.call(prefetch, [line, INT32(0), INT32(3), INT32(1)])  # to read, into every cache, as data
 
 
-def greater(builder, left, right):
+def maximum(builder, left, right):
     """The greater of two in every lane."""
     condition = builder.fcmp_ordered(">", left, right, flags=("fast",))
     return builder.select(condition, left, right, flags=("fast",))
@@ -74,9 +76,9 @@ def greater(builder, left, right):
 def any_above(builder, vectors, bar):
     """Whether any lane of four vectors is above that of ``bar``."""
     a, b, c, d = vectors
-    best = greater(builder, greater(builder, a, b), greater(builder, c, d))
-    flags = builder.bitcast(builder.fcmp_ordered(">", best, bar), ir.IntType(LANES))
-    return builder.icmp_unsigned("!=", flags, ir.IntType(LANES)(0))
+    best = maximum(builder, maximum(builder, a, b), maximum(builder, c, d))
+    flags = builder.bitcast(builder.fcmp_ordered(">", best, bar), ir.IntType(VECTOR_LENGTH))
+    return builder.icmp_unsigned("!=", flags, ir.IntType(VECTOR_LENGTH)(0))
 
 
 def multiply_add(builder, x, y, z):
@@ -89,7 +91,7 @@ def powers_of_two(builder, slope, vectors):
 
     ``slope·x`` is in −125 … 0. Its whole part is added to the exponent bits of the polynomial of the rest.
     """
-    rounder, bits = constant(_ROUNDER), ir.Constant(INTS, [_FRACTION_BITS] * LANES)
+    rounder, bits = constant(_ROUNDER), ir.Constant(INTS, [_FRACTION_BITS] * VECTOR_LENGTH)
     rounded = [multiply_add(builder, slope, x, rounder) for x in vectors]
     whole = [builder.fsub(x, rounder) for x in rounded]
     exponent = [builder.fmul(slope, x, flags=CONTRACT) for x in vectors]
@@ -106,7 +108,9 @@ def add_across(builder, vector):
     """The sum of the eight lanes, of floating point or whole numbers, in one order: halves, quarters, neighbours."""
     add = builder.add if isinstance(vector.type.element, ir.IntType) else builder.fadd
     for distance in (4, 2, 1):
-        vector = add(vector, shuffle(builder, vector, [(lane + distance) % LANES for lane in range(LANES)]))
+        vector = add(
+            vector, shuffle(builder, vector, [(lane + distance) % VECTOR_LENGTH for lane in range(VECTOR_LENGTH)])
+        )
     return builder.extract_element(vector, INT32(0))
 
 

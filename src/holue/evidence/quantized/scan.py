@@ -23,19 +23,18 @@ from holue.evidence.canonical_top import Block, best_of, canonical_scores, round
 from holue.evidence.evidence import Evidence, concatenate
 from holue.evidence.precision import Precision
 from holue.evidence.quantized.bounded_sums import BoundedSums
+from holue.evidence.quantized.code_loops import Span
 from holue.evidence.quantized.error_bounds import bound_sums, float64_precision
 from holue.evidence.quantized.kernel import CompressedKernel, compressed_kernel_for
 from holue.evidence.scan import check_sharpness, check_top_k, n_threads, scan, slices
 from holue.evidence.threads.blas import single_threaded
 from holue.evidence.threads.thread_pool import parallel_map
-from holue.gallery.compressed import CompressedGallery, CompressedPart
+from holue.gallery.compressed import CompressedGallery
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
 
 LISTED = 64
 """Subjects scored exactly for every probe, at least; four times the top where that is more."""
-
-Span = tuple[CompressedPart, int, int, int]
 
 
 def scan_compressed(
@@ -79,7 +78,7 @@ def scan_compressed(
 
     def read(worker: int) -> None:
         for span in _spans(compressed, worker * n_subjects // workers, (worker + 1) * n_subjects // workers):
-            kernel.add(shares[worker], *span, scratch[worker])
+            kernel.add(shares[worker], span, scratch[worker])
 
     shares = [BoundedSums.start(len(probes), a, listed) for _ in range(workers)]
     scratch = [kernel.scratch() for _ in range(workers)]
@@ -95,12 +94,12 @@ def scan_compressed(
 
 
 def _spans(compressed: CompressedGallery, begin: int, end: int) -> Iterator[Span]:
-    """The rows ``begin .. end`` of the gallery as parts with their own first and last row and where they start."""
+    """The rows ``begin .. end`` of the gallery, part by part."""
     start = 0
     for part in compressed.parts:
         first, last = max(begin - start, 0), min(end - start, len(part))
         if first < last:
-            yield part, first, last, start
+            yield Span(part.codes, part.scales, part.errors, first, last, start)
         start += len(part)
 
 
