@@ -8,7 +8,7 @@ other subject can reach the last of them: a kernel's score is at most a known ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from holue.evidence.evidence import NO_SUBJECT, Evidence
 from holue.evidence.kernels.canonical_scores import replace_terms, score_rows, select_top
 from holue.evidence.link import Link, cosine_link
+from holue.evidence.threads.thread_pool import parallel_map, slices
 from holue.gallery.embeddings import Float64Array, FloatArray
 
 FEWEST_SPARE, SPARE_SHARE = 8, 1 / 8
@@ -46,12 +47,17 @@ def rounding_of_scores(dtype: npt.DTypeLike, dim: int) -> float:
     return float((dim + 2) * np.finfo(dtype).eps)
 
 
-def canonical_scores(parts: Iterable[Block], wanted: Rows, probes: Float64Array) -> Float64Array:
+def canonical_scores(parts: Sequence[Block], wanted: Rows, probes: Float64Array, workers: int = 1) -> Float64Array:
     """The canonical scores (n, R) of every probe with its own ``wanted`` (n, R) rows; −inf where there is no such row.
 
     >>> canonical_scores([(5, np.eye(2))], np.array([[6, -1]]), np.array([[0.6, 0.8]]))
     array([[ 0.8, -inf]])
     """
+    each = slices(len(probes), workers)
+    return np.concatenate(parallel_map(lambda own: _scores(parts, wanted[own], probes[own]), each))
+
+
+def _scores(parts: Sequence[Block], wanted: Rows, probes: Float64Array) -> Float64Array:
     scores = np.full(wanted.shape, -np.inf)
     for first_row, part in parts:
         if part.dtype.char in "fd" and part.flags.c_contiguous:

@@ -56,15 +56,8 @@ def scan(
     """
     a, top_k = check_sharpness(sharpness), check_top_k(top_k)
     parts = list(gallery.blocks(max(len(gallery), 1))) if isinstance(gallery, Gallery) else [(0, np.asarray(gallery))]
-    n_subjects = sum(len(part) for _, part in parts)
-    if n_subjects == 0:
-        raise GalleryTooSmallError("the gallery is empty: enrol at least one subject")
-    dim = parts[0][1].shape[1]
-    if directions.shape[1] != dim:
-        raise InvalidEmbeddingsError(
-            f"directions have {directions.shape[1]} features, the gallery has {dim}: "
-            "both must come from the same embedding model"
-        )
+    n_subjects, dim = sum(len(part) for _, part in parts), parts[0][1].shape[1]
+    check_shapes(directions, n_subjects, dim)
     dtype = np.result_type(directions.dtype, parts[0][1].dtype, np.float32)
     kernel = kernel_for(np.ascontiguousarray(directions, dtype=dtype), link)
     workers = min(n_threads(threads, len(directions) * n_subjects * dim), n_subjects)
@@ -72,11 +65,7 @@ def scan(
     if top_k == 0:
         return found
     probes = np.ascontiguousarray(directions, dtype=np.float64)
-    exact = np.concatenate(
-        parallel_map(
-            lambda own: canonical_scores(parts, found.top_index[own], probes[own]), slices(len(probes), workers)
-        )
-    )
+    exact = canonical_scores(parts, found.top_index, probes, workers)
     seen, certain = with_canonical_top(found, exact, top_k, rounding_of_scores(dtype, dim), link)
     if certain.all():
         return seen
@@ -114,22 +103,23 @@ def _read(
     return reduce(merge, (own.evidence() for own in sums))
 
 
-def slices(n: int, workers: int) -> list[slice]:
-    """``n`` probes in parts of about one size, one for each worker; one empty part of none.
-
-    >>> slices(5, 2)
-    [slice(0, 3, None), slice(3, 6, None)]
-    """
-    each = max(-(-n // workers), 1)
-    return [slice(i, i + each) for i in range(0, max(n, 1), each)]
-
-
 def _blocks(parts: Iterable[Block], begin: int, end: int, size: int) -> Iterator[Block]:
     """The rows ``begin .. end`` of the gallery as views of at most ``size`` rows, each within one part."""
     for start, part in parts:
         last = min(end - start, len(part))
         for first in range(max(begin - start, 0), last, size):
             yield start + first, part[first : min(first + size, last)]
+
+
+def check_shapes(directions: FloatArray, n_subjects: int, dim: int) -> None:
+    """An error that names the sizes, unless probes of ``dim`` coordinates meet a gallery that is not empty."""
+    if n_subjects == 0:
+        raise GalleryTooSmallError("the gallery is empty: enrol at least one subject")
+    if directions.ndim != 2 or directions.shape[1] != dim:
+        raise InvalidEmbeddingsError(
+            f"directions have {directions.shape[-1]} features, the gallery has {dim}: "
+            "both must come from the same embedding model"
+        )
 
 
 def check_sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -30,8 +30,8 @@ def bench(
         typer.Option(
             metavar="NAME,...",
             help="What to measure, with commas between: exact (the comparison; twelve minutes), other-costs (calibration, "
-            "pooling, start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven minutes "
-            "and 6 GB of memory, most of it for 1e7), evaluation (a whole one at IJB-C's size; minutes), or all.",
+            "pooling, start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven "
+            "minutes and 6 GB of memory, most of it for 1e7), evaluation (a whole one at IJB-C's size; minutes), or all.",
         ),
     ] = "exact,other-costs",
     add: Annotated[

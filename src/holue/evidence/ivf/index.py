@@ -35,9 +35,9 @@ from holue.evidence.ivf.tail import Unread, with_tail
 from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.evidence.link import Link, cosine_link
 from holue.evidence.precision import Precision
-from holue.evidence.scan import check_sharpness, check_top_k, n_threads, scan, slices
+from holue.evidence.scan import check_sharpness, check_top_k, n_threads, scan
 from holue.evidence.threads.blas import single_threaded
-from holue.evidence.threads.thread_pool import parallel_map
+from holue.evidence.threads.thread_pool import parallel_map, slices
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
 
@@ -245,11 +245,7 @@ class ApproximateIndex:
         """The best by canonical score of those found in the lists that were read, named by their row of the gallery."""
         probes = unread.probes.astype(np.float64)
         vectors = [(0, self.lists.vectors)]
-        exact = np.concatenate(
-            parallel_map(
-                lambda own: canonical_scores(vectors, found.top_index[own], probes[own]), slices(len(probes), workers)
-            )
-        )
+        exact = canonical_scores(vectors, found.top_index, probes, workers)
         named = replace(found, top_index=self._gallery_rows(found.top_index), n_subjects=len(self.lists.rows))
         seen, certain = with_canonical_top(named, exact, top_k, rounding_of_scores(np.float32, self.dim))
         for i in np.flatnonzero(~certain):

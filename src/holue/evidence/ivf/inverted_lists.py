@@ -1,6 +1,6 @@
-"""InvertedLists: a gallery grouped into neighbourhoods around centres, each stored in one piece.
+"""Inverted lists: a gallery grouped into neighbourhoods around centres, each stored in one piece.
 
-Every row joins the list of its nearest centre (see ``centres.py``). Two moments of a list's rows are kept, because they say
+Every row joins the list of its nearest centre (see ``kmeans.py``). Two moments of a list's rows are kept, because they say
 much about scores nobody computed: their mean, of length ``r_l`` in the direction ``m_l``, gives the mean score ``r_l z·m_l``
 exactly; and the scatter around the means, ``W`` of all lists together and ``v_l = (1 − r_l²)/d`` per coordinate of each,
 gives the variance of its scores nearly: ``v_l zᵀWz d / tr W``.

@@ -1,10 +1,10 @@
-"""Centres: points around which the rows of a gallery gather, and the nearest of them to each row.
+"""k-means: the centres of the inverted lists, and the nearest of them to each row.
 
-Spherical k-means on a seeded part of the gallery places them. Comparing every row with L centres takes most of the time an
-index needs, so the centres are themselves grouped around about √L coarse, and a row is compared with those that belong to the
-coarse nearest to it. A row whose best centre found like this is among the worst of its block may have been rechecked: it is
-compared with all. What is lost is little (of faces one row in a hundred joins its second-best list) and only makes a list
-somewhat wider, since a list is described by the rows it has.
+Spherical k-means on a seeded part of the gallery places them. Comparing every row with L centres takes most of the time an index
+needs, so a coarse quantizer groups the centres around about √L coarse centres, and a row is compared with the centres of the
+coarse ones nearest to it. The rows whose best centre found like this scores lowest in their block may have missed a better one:
+they are compared with all. What is lost is little (of faces one row in a hundred joins its second-best list) and only makes a
+list somewhat wider, since a list is described by the rows it has.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ITERATIONS = 8
 FEWEST_QUANTIZED = 1024
 """Centres up to which comparing with all of them is as fast."""
 COARSE_READ_TRAINING, COARSE_READ = 8, 16
-"""Marks whose centres a row is compared with, while the centres still move and in the end."""
+"""Coarse centres whose centres a row is compared with, while the centres still move and in the end."""
 RECHECKED = 0.05
 """The share of rows compared with all centres in the end."""
 ROWS_AT_ONCE = 8192

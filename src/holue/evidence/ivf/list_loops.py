@@ -1,8 +1,4 @@
-"""List loops: the compiled inside of approximate evidence.
-
-They call into ``loops.py``; a cached compilation notices only changes in its own file, so touch this one after changing
-that.
-"""
+"""List loops: the compiled inside of approximate evidence: reading inverted lists, and weighing those that were not read."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, unreachable"
 # Compiled functions have no Python types to check.

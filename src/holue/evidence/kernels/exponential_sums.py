@@ -1,13 +1,13 @@
-"""Loops: the compiled inside of the kernels. A cached compilation notices only changes in its own file.
+"""Exponential sums: the compiled loops that turn scores into a running top and running sums.
 
 The fast loops read float32 cosines while they are still in the cache, in chunks of ``CHUNK`` subjects: one pass finds the
 chunk's best score, and only if that can enter the top, or raise the running maximum ``p``, is anything compared or rescaled.
 Then per sharpness ``a`` the chunk adds ``Σ e^{a(s−p)}`` and ``Σ (s−p) e^{a(s−p)}``, with one vectorised exponential per score:
 
-    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial (relative error 2e-7).
+    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial (relative error 1e-7).
 
-Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 over 8 or more
-lanes, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
+Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 in vectors
+of 8, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
 that of the cosine times the sharpness, plus at most 4e-6. A chunk whose best score weighs less than 2^-48 of the maximum's is not
 weighed, nor are 32 neighbours whose best does, which leaves out less than 4e-15 K of the mass.
 
@@ -31,6 +31,7 @@ from holue.evidence.kernels.row_products import multiply_rows
 from holue.evidence.kernels.simd import (
     FLOATS,
     INT64,
+    POWER_POLYNOMIAL,
     VECTOR_LENGTH,
     add_across,
     add_each,
@@ -59,14 +60,12 @@ PROBES_ROW_BY_ROW = 5
 _UNNOTICED = np.float32(-48.0)  # all that is left out of K subjects is less than K · 2^-48 of a sum that is at least 1
 _LOWEST = np.float32(-125.0)  # the least exponent of which 2^r · 2^f is a normal float32
 _WIDEST = np.float32(2.05)  # two cosines are at most 2 apart, and rounding
-_C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
-    np.float32(c) for c in (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398931, 0.00015353531)
-)
+_C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(c) for c in POWER_POLYNOMIAL)
 _BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
 _STEP = 4 * VECTOR_LENGTH  # scores weighed side by side
 _LINE = 16  # float32 in a cache line
 _INDEX = types.intp
-_ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over vector lanes
+_ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over SIMD vectors
 
 
 class RunningSums(NamedTuple):
@@ -111,7 +110,7 @@ def _power_of_two(exponent):
     """``2^x`` for ``x`` in −126 … 0, in float32."""
     whole = np.rint(exponent)
     f = exponent - whole
-    fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * (_C5 + f * _C6)))))
+    fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * _C5))))
     return fraction * np.int32((np.int32(whole) + _BIAS) << _FRACTION_BITS).view(np.float32)
 
 
@@ -268,7 +267,7 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
 
 @intrinsic
 def _prefetch_rows(typing_context, block, row, last):
-    """Ask the memory for the four subjects from ``row``, which are next: short rows end before it would have guessed them."""
+    """Prefetch the four subjects from ``row``, which are next: the processor does not predict the end of short rows."""
 
     def generate(context, builder, signature, arguments):
         block, row, last = arguments
@@ -285,8 +284,8 @@ def _prefetch_rows(typing_context, block, row, last):
 def multiply(probes, block, begin, width, scores, at):
     """Products of the probes with the rows ``begin .. begin + width`` of a block, written to ``scores`` from column ``at`` on.
 
-    Three probes at a time, but few of them, and what is left of many, one by one; eight columns at a time, so ``scores`` has room
-    up to the next multiple.
+    Three probes at a time, but few of them, and what is left of many, one by one; eight columns at a time, so ``scores`` is as
+    wide as the next multiple.
     """
     n, dim = probes.shape
     last, whole = block.shape[0] - 1, dim - dim % VECTOR_LENGTH

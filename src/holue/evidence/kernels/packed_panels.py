@@ -1,11 +1,10 @@
-"""Panels: the products of many probes with rows of float32 or float16, sixteen subjects by six probes at a time, and their sums.
+"""Packed panels: the products of many probes with rows of float32 or float16, and their sums.
 
-A chunk of rows is laid out anew in *panels* of sixteen subjects, coordinate after coordinate, so that a lane belongs to a subject
-and a coordinate of a probe is the same for all lanes: no sum has to be taken across lanes. A matrix library does the same; here
-the scores are weighed while they are in the cache. Coordinates are summed in stretches, which stay in the first cache, and the
-stretches are added: sums of fewer terms are rounded less.
-
-What is compiled here contains functions of ``loops.py`` and ``lanes.py``: after a change there, touch this file.
+As in GotoBLAS, a chunk of rows is packed into *panels* of sixteen subjects, coordinate after coordinate, and multiplied in
+register tiles of sixteen subjects by six probes: an element of a SIMD vector belongs to one subject, and a coordinate of a probe
+is the same for all, so no vector has to be added up. Unlike in a matrix library the scores are summed while they are in the
+cache. Coordinates are summed in blocks, which stay in the first-level cache, and the blocks are added: sums of fewer terms are
+rounded less.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
@@ -63,7 +62,7 @@ def are_fastest() -> bool:
 
 
 def panel_scratch(dim: int, dtype: type[Number]) -> npt.NDArray[Number]:
-    """Room for the panels of one chunk (panels, d, subjects of a panel), at an address where vectors are loaded whole."""
+    """A scratch buffer for the panels of one chunk (panels, d, subjects of a panel), aligned to cache lines."""
     shape = CHUNK // PANEL_SUBJECTS, dim, PANEL_SUBJECTS
     scratch = np.empty(int(np.prod(shape)) + _LINE, dtype=dtype)
     skipped = -(scratch.ctypes.data // scratch.itemsize) % _LINE
@@ -95,7 +94,7 @@ def _transpose(probes, tiles):
 
 @intrinsic
 def _pack_eight_rows(typing_context, block, row, last, length, panels, panel, place):
-    """Lay eight rows from ``row`` on into the lanes ``place ..`` of a panel; past the ``last`` row that one stands in.
+    """Pack eight rows from ``row`` on into the subjects ``place ..`` of a panel; past the ``last`` row that one stands in.
 
     The first ``length`` coordinates, a multiple of eight, of float32 or of float16 (its bits).
     """
@@ -175,22 +174,22 @@ _multiply_tile, _multiply_tile_and_prefetch = _tile_multiplier(prefetching=False
 
 @njit(cache=True, nogil=True)
 def pack_panels(block, begin, width, panels):
-    """Lay the rows ``begin .. begin + width`` out in panels; what the last one has too many repeats the last row."""
+    """Pack the rows ``begin .. begin + width`` into panels; what the last one has too many repeats the last row."""
     dim = block.shape[1]
     whole, last = dim - dim % VECTOR_LENGTH, begin + width - 1
     for j in range(0, width, PANEL_SUBJECTS):
         for place in range(0, PANEL_SUBJECTS, VECTOR_LENGTH):
             _pack_eight_rows(block, begin + j + place, last, whole, panels, j // PANEL_SUBJECTS, place)
             for t in range(whole, dim):
-                for lane in range(VECTOR_LENGTH):
-                    panels[j // PANEL_SUBJECTS, t, place + lane] = block[min(begin + j + place + lane, last), t]
+                for subject in range(VECTOR_LENGTH):
+                    panels[j // PANEL_SUBJECTS, t, place + subject] = block[min(begin + j + place + subject, last), t]
 
 
 @njit(cache=True, nogil=True)
-def multiply_panels(panels, width, tiles, first_tile, last_tile, scores, block, following):
+def multiply_panels(panels, width, tiles, first_tile, last_tile, scores, block, next_row):
     """Scores of the first ``width`` subjects in the panels with some tiles of probes; ``scores`` has scratch for whole ones.
 
-    If the rows of ``block`` from ``following`` on, which is not 0, will be laid out next, they are asked for meanwhile.
+    If the rows of ``block`` from ``next_row`` on, which is not 0, will be packed next, they are prefetched.
     """
     dim = panels.shape[1]
     for j in range(0, width, PANEL_SUBJECTS):
@@ -199,9 +198,9 @@ def multiply_panels(panels, width, tiles, first_tile, last_tile, scores, block, 
             end = min(begin + COORDINATE_BLOCK, dim)
             for tile in range(first_tile, last_tile):
                 i = (tile - first_tile) * PANEL_PROBES
-                if following:
+                if next_row:
                     _multiply_tile_and_prefetch(
-                        panels, j // PANEL_SUBJECTS, tiles, tile, begin, end, scores, i, j, block, following + j, byte
+                        panels, j // PANEL_SUBJECTS, tiles, tile, begin, end, scores, i, j, block, next_row + j, byte
                     )
                     byte += 8 * (end - begin)
                 else:
@@ -213,14 +212,14 @@ def sweep_panels(tiles, block, first_subject, panels, scores, sums):
     """Multiply and absorb chunk by chunk, some probes at a time."""
     n = sums.peak.shape[0]
     per_pass = PROBES_PER_PASS // PANEL_PROBES
-    prefetching = (tiles.shape[0] // per_pass - 1) * per_pass  # the last group of tiles that is whole
+    last_whole = (tiles.shape[0] // per_pass - 1) * per_pass  # the last group of tiles that is whole
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
         pack_panels(block, begin, width, panels)
         for tile in range(0, tiles.shape[0], per_pass):
             last_tile = min(tile + per_pass, tiles.shape[0])
-            following = begin + CHUNK if tile == prefetching else 0
-            multiply_panels(panels, width, tiles, tile, last_tile, scores, block, following)
+            next_row = begin + CHUNK if tile == last_whole else 0
+            multiply_panels(panels, width, tiles, tile, last_tile, scores, block, next_row)
             at = tile * PANEL_PROBES
             own = slice(at, min(at + PROBES_PER_PASS, n))
             part = RunningSums(

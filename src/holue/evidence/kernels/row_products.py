@@ -1,9 +1,8 @@
-"""Row products: one probe times eight rows, read one after another as memory likes best, of float32, float16 or int8.
+"""Row products: one probe times eight rows of float32, float16 or int8, read one row after another.
 
-For one probe a scan is bound by reading the gallery. The lanes of eight rows are added across together, which costs less than the
-time the memory needs; what comes next is asked for ahead. Every score is summed in the same order, so equal rows score equally,
-and a rounding error can be bounded: ``RUNNING`` sums of eight lanes, added in pairs, and three halvings of the lanes. As with
-``lanes.py``, touch the files with loops after a change here.
+A scan of one probe is bound by reading the gallery in memory order. The vectors of eight rows are added up together, which takes
+less time than reading them, and the next rows are prefetched. Every score is summed in the same order, so equal rows score
+equally and the rounding error can be bounded: ``RUNNING`` vectors of sums, added in pairs, and a vector added by halves.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -32,7 +31,7 @@ from holue.evidence.kernels.simd import (
 )
 
 RUNNING = 4
-"""Running sums of a product, each of eight lanes."""
+"""Running sums of a product, each a vector of eight."""
 
 _LINE = 64  # bytes
 _BYTES, _SHORTS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), 16)
@@ -69,8 +68,8 @@ def _byte_step(builder, start, probe, at, total):
     return builder.add(total, pairs)
 
 
-# By the type of a row's numbers: the step, how many numbers it takes, of how many bytes each is, and how many bytes ahead of what
-# is read the memory is asked for, as measured.
+# By the type of a row's numbers: the step, how many numbers it takes, of how many bytes each is, and how many bytes ahead
+# rows are prefetched, as measured.
 _STEPS = {
     types.float32: (_float_step, 8, 4, 512),
     types.uint16: (_half_step, 8, 2, 1024),

@@ -1,12 +1,9 @@
-"""Bounded loops: the compiled inside of bounded sums; chunks and sums as in ``loops.py``, with what certifies them.
+"""Bounded loops: the compiled inside of bounded sums: ``exponential_sums.py`` with what certifies the result.
 
-Beside mass and moment a chunk adds what bounds the error of both (see ``bounds.py``): with ``w = e^{a(ŝ−p)}``, ``x = ŝ − p`` and
-the row's own error ``e``, the seven sums ``Σw, Σxw, Σx²w, Σw², Σxw², Σx²w², Σew``.
+Beside mass and moment a chunk adds what bounds the error of both (see ``error_bounds.py``): with ``w = e^{a(ŝ−p)}``,
+``x = ŝ − p`` and the row's own error ``e``, the seven sums ``Σw, Σxw, Σx²w, Σw², Σxw², Σx²w², Σew``.
 
 A row's *key* ``ŝ + e`` is the most its exact score can be. The subjects with the highest keys are kept, to be scored exactly.
-
-What is compiled here contains functions of ``loops.py`` and ``lanes.py``: after a change there, touch this file and
-``compressed_loops.py`` and ``code_tiles.py``, or the cache keeps the old ones.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
@@ -98,7 +95,7 @@ def _add_weighed(builder, sums, x, w, e):
 
 
 @intrinsic
-def _weigh_lanes(typing_context, row, errors, end, peak, slope, lowest):
+def _weigh_vectors(typing_context, row, errors, end, peak, slope, lowest):
     """The seven sums over the first ``end`` scores, a multiple of 32; ``slope·lowest`` is the least exponent.
 
     Of 32 scores that all lie below it none is weighed: at a high sharpness that is most of them.
@@ -132,7 +129,7 @@ def _weigh_chunk(row, errors, peak, slope, sums):
     """Add a chunk to one probe's seven sums at one sharpness."""
     whole = row.shape[0] - row.shape[0] % _STEP
     lowest = _LOWEST / slope if slope > 0 else _LEAST
-    chunk = _weigh_lanes(row, errors, whole, peak, slope, lowest)
+    chunk = _weigh_vectors(row, errors, whole, peak, slope, lowest)
     for number in range(N_SUMS):
         sums[number] += chunk[number]
     if whole < row.shape[0]:

@@ -1,8 +1,4 @@
-"""Compressed loops: the compiled inside of a scan over codes: products, and what probes and listed rows need beside them.
-
-What is compiled here contains functions of ``loops.py``, ``lanes.py``, ``row_products.py`` and ``bounded_loops.py``: after a
-change there, touch this file, or the cache keeps the old ones.
-"""
+"""Code loops: the compiled inside of a scan over codes: products of codes, and how exactly probes are held."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
 # Compiled functions and the code that generates them have no Python types to check.

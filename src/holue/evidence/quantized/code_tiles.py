@@ -1,11 +1,9 @@
-"""Code tiles: the products of many probes with int8 codes, sixteen subjects by six probes at a time, in whole numbers.
+"""Code tiles: the products of many probes with int8 codes, in register tiles of sixteen subjects by six probes.
 
 A processor multiplies sixteen pairs of 16-bit numbers at once, and adds neighbours, where it multiplies eight pairs of float32:
-this is the one matrix product that is faster than the matrix library's. For it a chunk of rows is unpacked to 16 bits in *panels*
-of sixteen subjects, pair of coordinates after pair of coordinates, so that a lane belongs to a subject and a pair of a probe's
-codes is the same for all lanes. A panel stays in the first cache while all probes pass.
-
-What is compiled here contains functions of ``bounded_loops.py`` and ``lanes.py``: after a change there, touch this file.
+this is the one matrix product that is faster than the matrix library's. For it a chunk of rows is unpacked to 16 bits in packed
+panels of sixteen subjects, pair of coordinates after pair of coordinates, so that an element of a SIMD vector belongs to one
+subject and a pair of a probe's codes is the same for all. A panel stays in the first-level cache while all probes pass.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
@@ -48,7 +46,7 @@ from holue.sphere.compiled import njit
 _SHORTS, _MANY_INTS = ir.VectorType(ir.IntType(16), 16), ir.VectorType(INT32, 16)
 _BYTES, _PAIRS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), 8)
 _LINE = 64  # bytes
-_AHEAD = 4096  # bytes between what is unpacked and what the memory is asked for; measured
+_AHEAD = 4096  # bytes between what is unpacked and what is prefetched; measured
 
 
 def pack_probe_codes(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int32]:
@@ -57,13 +55,13 @@ def pack_probe_codes(codes: npt.NDArray[np.int16]) -> npt.NDArray[np.int32]:
 
 
 def code_scratch(width: int) -> npt.NDArray[np.int32]:
-    """Room for the panels of one chunk (panels, pairs of coordinates, subjects of a panel)."""
+    """A scratch buffer for the panels of one chunk (panels, pairs of coordinates, subjects of a panel)."""
     return panel_scratch(width // 2, np.int32)
 
 
 @intrinsic
 def _pack_eight_rows(typing_context, codes, row, last, panels, panel, place):
-    """Unpack eight rows from ``row`` on into the lanes ``place ..`` of a panel; past the ``last`` row that one stands in."""
+    """Unpack eight rows from ``row`` on into the subjects ``place ..`` of a panel; past the ``last`` row that one stands in."""
 
     def generate(context, builder, signature, arguments):
         codes, row, last, panels, panel, place = arguments

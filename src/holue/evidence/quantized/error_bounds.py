@@ -19,8 +19,8 @@ smaller than ``ε``. The rest's mean score moves, with the deviation ``σ̂`` of
 - by at most ``[A + aV(e^y−1)/y + a(N‖p̂X‖₂ + βσ̂) + a²V max|X| (e^y−1−y)/y²] / (1 − aA)``.
 
 Listed and rest are then put together by their shares. The sums come from float32 chunks: ``ROUNDING`` and ``SQUARE_ROUNDING`` are
-their relative errors (64 additions per lane, and an exponent of at most 44 ln 2 rounded three times); a weight under ``2^−44`` of
-the highest may have counted for that, or for nothing.
+their relative errors (64 additions per element of a SIMD vector, and an exponent of at most 44 ln 2 rounded three times); a
+weight under ``2^−44`` of the highest may have counted for that, or for nothing.
 """
 
 from __future__ import annotations

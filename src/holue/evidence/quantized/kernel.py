@@ -94,7 +94,7 @@ def compressed_kernel_for(probes: Float64Array, gallery: CompressedGallery) -> C
     single, ones = np.zeros((n, width), dtype=np.float32), np.ones(n, dtype=np.float32)
     single[:, : gallery.dim] = probes
     if n <= FEW_CODE_PROBES["float16"] and reads_halves():
-        # Four running sums, their pairs, and three halvings of eight lanes.
+        # Four running vectors, their pairs, and three halvings of a vector of eight.
         return CodeKernel(single, ones, *_margins(probes, single, ones, gallery, roundings=width // (8 * RUNNING) + 10))
     # Unpacking rounds once, multiplying once, and a sum of d terms in any order at most d times.
     margins = _margins(probes, single, ones, gallery, roundings=gallery.dim + 3)

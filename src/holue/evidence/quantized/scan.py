@@ -3,7 +3,7 @@
 One pass over the codes finds approximate scores, each with a bound on its error, and keeps a list of the subjects that may score
 highest. Those are scored again from the exact rows. If no other subject can reach the k-th best of them, the top k is that of an
 exact scan, ties included; if one can, that probe is scanned exactly. What the rest adds to log-mass and mean score is bounded
-(``bounds.py``), and the bounds are part of the evidence.
+(``error_bounds.py``), and the bounds are part of the evidence.
 
 A decision needs no more. It compares the best subject's ``ℓ_1`` with the stranger's ``ℓ_0``, and both probabilities are divided
 by the same total: the exact top score alone decides, whatever the bound on the mass.
@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
+from holue.errors import InvalidParameterError
 from holue.evidence.canonical_top import Block, best_of, canonical_scores, rounding_of_scores
 from holue.evidence.evidence import Evidence, concatenate
 from holue.evidence.precision import Precision
@@ -26,7 +26,7 @@ from holue.evidence.quantized.bounded_sums import BoundedSums
 from holue.evidence.quantized.code_loops import Span
 from holue.evidence.quantized.error_bounds import bound_sums, float64_precision
 from holue.evidence.quantized.kernel import CompressedKernel, compressed_kernel_for
-from holue.evidence.scan import check_sharpness, check_top_k, n_threads, scan, slices
+from holue.evidence.scan import check_shapes, check_sharpness, check_top_k, n_threads, scan
 from holue.evidence.threads.blas import single_threaded
 from holue.evidence.threads.thread_pool import parallel_map
 from holue.gallery.compressed import CompressedGallery
@@ -64,14 +64,8 @@ def scan_compressed(
     if tolerance is not None and not tolerance >= 0:
         raise InvalidParameterError(f"tolerance must be at least 0 or None, got {tolerance!r}")
     n_subjects, dim = len(compressed), compressed.dim
-    if n_subjects == 0:
-        raise GalleryTooSmallError("the gallery is empty: enrol at least one subject")
-    if directions.ndim != 2 or directions.shape[1] != dim:
-        raise InvalidEmbeddingsError(
-            f"directions have {directions.shape[-1]} features, the gallery has {dim}: "
-            "both must come from the same embedding model"
-        )
-    probes = directions.astype(np.float64)
+    check_shapes(directions, n_subjects, dim)
+    probes = np.ascontiguousarray(directions, dtype=np.float64)
     kernel = compressed_kernel_for(probes, compressed)
     listed = min(n_subjects, max(LISTED, 4 * top_k))
     workers = min(n_threads(threads, len(probes) * n_subjects * dim), n_subjects)
@@ -118,11 +112,7 @@ def _bounded(
     beta = kernel.beta
     largest = kernel.lengths * (compressed.largest_norm + error)
     errors = compressed.errors_of(sums.subjects.ravel()).reshape(n, listed)
-    exact = np.concatenate(
-        parallel_map(
-            lambda own: canonical_scores(_exact_parts(compressed), sums.subjects[own], probes[own]), slices(n, workers)
-        )
-    )
+    exact = canonical_scores(_exact_parts(compressed), sums.subjects, probes, workers)
     log_mass, mean_score, mass_bound, mean_bound = (np.empty((n, m)) for _ in range(4))
     bound_sums(
         sums.sharpness,
@@ -152,12 +142,10 @@ def _bounded(
     return seen, seen.top_scores[:, -1] > ceiling
 
 
-def _exact_parts(compressed: CompressedGallery) -> Iterator[Block]:
+def _exact_parts(compressed: CompressedGallery) -> list[Block]:
     """The exact rows of each part, and the number of the first."""
-    start = 0
-    for part in compressed.parts:
-        yield start, part.exact
-        start += len(part)
+    starts = np.cumsum([0, *(len(part) for part in compressed.parts)]).tolist()
+    return [(start, part.exact) for start, part in zip(starts, compressed.parts)]
 
 
 def _with_exact(

@@ -44,6 +44,16 @@ def parallel_map(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[
     return [own[number] if number in own else futures[number - 1].result() for number in range(len(parts))]
 
 
+def slices(n: int, workers: int) -> list[slice]:
+    """``n`` probes in parts of about one size, one for each worker; one empty part of none.
+
+    >>> slices(5, 2)
+    [slice(0, 3, None), slice(3, 6, None)]
+    """
+    each = max(-(-n // workers), 1)
+    return [slice(i, i + each) for i in range(0, max(n, 1), each)]
+
+
 def _workers() -> ThreadPoolExecutor | None:
     """The pool, made on first use; None where the process may use one processor only."""
     global _pool
