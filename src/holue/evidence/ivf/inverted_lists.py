@@ -1,6 +1,6 @@
-"""Lists: a gallery grouped into neighbourhoods around centres, each stored in one piece.
+"""Inverted lists: a gallery grouped into neighbourhoods around centres, each stored in one piece.
 
-Every row joins the list of its nearest centre (see ``centres.py``). Two moments of a list's rows are kept, because they say
+Every row joins the list of its nearest centre (see ``kmeans.py``). Two moments of a list's rows are kept, because they say
 much about scores nobody computed: their mean, of length ``r_l`` in the direction ``m_l``, gives the mean score ``r_l z·m_l``
 exactly; and the scatter around the means, ``W`` of all lists together and ``v_l = (1 − r_l²)/d`` per coordinate of each,
 gives the variance of its scores nearly: ``v_l zᵀWz d / tr W``.
@@ -18,11 +18,11 @@ from holue.errors import InvalidParameterError
 from holue.evidence.ivf.kmeans import Float32Array, Rows, Step, nearest_centre, ordered, place_centres
 from holue.gallery.embeddings import Float64Array, FloatArray
 
-ROWS_AT_ONCE = 16384
+COPIED_ROWS = 16384
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class InvertedLists:
     """K gallery rows in L lists, the longest first: list ``l`` is ``vectors[starts[l] : starts[l + 1]]``."""
 
     rows: Rows  # (K,) the gallery row of each vector, ascending within a list
@@ -38,15 +38,15 @@ class Lists:
         vectors = np.empty((len(rows), directions.shape[1]), dtype=np.float32)
         place = np.empty_like(rows)
         place[rows] = np.arange(len(rows))
-        for first in range(0, len(rows), ROWS_AT_ONCE):  # in the order of the gallery, which may be on disk
-            vectors[place[first : first + ROWS_AT_ONCE]] = directions[first : first + ROWS_AT_ONCE]
+        for first in range(0, len(rows), COPIED_ROWS):  # in the order of the gallery, which may be on disk
+            vectors[place[first : first + COPIED_ROWS]] = directions[first : first + COPIED_ROWS]
         means = np.array([part.mean(axis=0, dtype=np.float64) for part in np.split(vectors, starts[1:-1])])
         lengths = np.linalg.norm(means, axis=1)
         known = lengths > 1e-6
         centres = np.where(known[:, None], means / np.where(known, lengths, 1.0)[:, None], vectors[starts[:-1]])
         moment = np.zeros((vectors.shape[1], vectors.shape[1]))
-        for first in range(0, len(vectors), ROWS_AT_ONCE):
-            block = vectors[first : first + ROWS_AT_ONCE]
+        for first in range(0, len(vectors), COPIED_ROWS):
+            block = vectors[first : first + COPIED_ROWS]
             moment += block.T @ block
         within = (moment - (means.T * np.diff(starts)) @ means) / len(vectors)
         return cls(rows, starts, vectors, centres.astype(np.float32), np.where(known, lengths, 0.0), within)
@@ -89,7 +89,7 @@ class Lists:
 
 def group(
     directions: FloatArray, n_lists: int, rng: np.random.Generator, *, workers: int = 1, step: Step = lambda: None
-) -> Lists:
+) -> InvertedLists:
     """Group unit ``directions`` (K, d) into at most ``n_lists`` lists; those that stay empty are dropped.
 
     >>> corners = np.repeat(np.eye(4, dtype=np.float32), 5, axis=0)
@@ -102,4 +102,4 @@ def group(
         )
     centres = place_centres(directions, n_lists, rng, workers=workers, step=step)
     labels = nearest_centre(directions, centres, rng, workers=workers, step=step)
-    return Lists.from_order(directions, *ordered(labels, n_lists))
+    return InvertedLists.from_order(directions, *ordered(labels, n_lists))
