@@ -169,7 +169,8 @@ def test_a_number_without_a_value_is_a_dash_with_its_reason(results: Results) ->
     without = replace(results, points=(replace(point, methods=broken, best=None),))
     text = prr_table(without).markdown()
     assert "–" in text
-    assert "has no value: there are no errors." in text
+    notes = prr_table(without).notes
+    assert notes == ("No value at FPIR 0.05 for every method: there are no errors.",), "one note, however many methods"
     assert all("nan" not in table.csv().lower() for table in all_tables(without))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from holue.evaluation.comparison.study import evaluate
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
 from holue.evaluation.intervals.estimates import bootstrap_calibration_error
 from holue.evaluation.intervals.intervals import Bootstrapped, bootstrap_metric, bootstrap_prr
+from holue.evaluation.metrics.rejection import PrrRange
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.experiments.ablation import ablate, mean_ablation
 from holue.experiments.tables.levels import level_documents
@@ -32,6 +35,8 @@ REFERENCE = "holue"
 """The method that differences are taken to: the paper's, HolUE-MLP."""
 ABLATED = "holue-plus"
 """The method that is taken apart."""
+PRR: PrrRange = "paper"
+"""The paper's definition, so that the tables can be held against its own."""
 LEVEL = 0.95
 RATES = ("fpir", "fnir", "dir", "precision", "f1")
 MAIN, NORM_ONLY = "", "concentration from the norm"
@@ -91,10 +96,13 @@ def run_experiment(
         for variant, protocol in protocols(seed).items():
             targets = list(fpir) if variant == MAIN else [sorted(fpir)[len(fpir) // 2]]
             # Intervals are drawn jointly below; those of a single seed are not reported.
-            runs.setdefault(variant, []).append(evaluate(protocol, fpir=targets, n_resamples=2, seed=seed))
+            runs.setdefault(variant, []).append(evaluate(protocol, fpir=targets, prr=PRR, n_resamples=2, seed=seed))
         if size.progress is not None:
             size.progress(seed + 1, seeds, f"seed {seed}")
-    variants = [_variant(name, some, n_resamples) for name, some in runs.items()]
+    with warnings.catch_warnings():
+        # A number without a value carries its reason in the document instead of a warning for each method and seed.
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        variants = [_variant(name, some, n_resamples) for name, some in runs.items()]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -176,7 +184,7 @@ def _prr(key: str, points: Sequence[PointResult], resamples: Sequence[SubjectBoo
         [
             _without_value(resample)
             if (quality := point.of(key).quality) is None
-            else bootstrap_prr(quality, **_flags(point), resamples=resample, metric=metric)
+            else bootstrap_prr(quality, **_flags(point), resamples=resample, metric=metric, prr=PRR)
             for point, resample in zip(points, resamples)
         ]
     )

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table as RichTable
 
-from holue.cli.output import Json, console, print_json, say
+from holue.cli.output import Json, print_json, say
+from holue.cli.table import print_table
 from holue.errors import InvalidFileError
 from holue.progress import progress_bar
 
@@ -41,7 +40,7 @@ def experiment(
     from holue.experiments.experiment import Size, run_experiment
     from holue.experiments.registry import find_experiment
     from holue.experiments.tables.experiment_report import check_destination, write_experiment
-    from holue.experiments.tables.summary_tables import prr_table, recognition_table
+    from holue.experiments.tables.summary_tables import accuracy_table, prr_table, recognition_table
 
     chosen = find_experiment(name)
     if report is not None:
@@ -56,13 +55,8 @@ def experiment(
         print_json(document)
         return
     main = document["variants"][0]
-    for table in (recognition_table(main), prr_table(main)):
-        shown = RichTable(title=escape(f"{table.title}; {table.threshold}"), title_justify="left")
-        for head in table.head:
-            shown.add_column(head)
-        for row, cells in table.rows:
-            shown.add_row(row, *(f"{cell.value} ({cell.interval})" if cell.interval else cell.value for cell in cells))
-        console.print(shown)
+    for table in (recognition_table(main), prr_table(main), accuracy_table(main)):
+        print_table(table, intervals=True)
     if report is not None:
         say(f"The report is in {report}; start with report.md.")
 

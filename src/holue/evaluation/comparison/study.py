@@ -27,6 +27,7 @@ from holue.evaluation.comparison.point_study import PointStudy
 from holue.evaluation.comparison.results import Results
 from holue.evaluation.comparison.settings import Settings, ThresholdFrom, as_targets
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
+from holue.evaluation.metrics.rejection import PrrRange
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evidence.scan import scan
@@ -57,16 +58,17 @@ def evaluate(
     points: int | None = None,
     temperature: float = 20.0,
     unknown_prior: float = 0.5,
+    prr: PrrRange = "counted",
     level: float = 0.95,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Evaluate every method at every target FPIR: PRR of F1, recognition rates and calibration, with intervals.
+    """Evaluate every method at every target FPIR: PRR of F1 and of accuracy, recognition rates and calibration, with intervals.
 
     ``methods``: names of :func:`holue.evaluation.comparison.methods.known_methods`, or "all"; those the files lack data for are
-    listed in ``Results.skipped``. ``max_rejection`` and ``points`` are those of
-    :func:`holue.evaluation.metrics.rejection.prediction_rejection_ratio` (``points=20`` is the paper's grid). Intervals are
-    percentiles of ``n_resamples`` bootstrap resamples of the evaluation subjects, shared by all methods. ``seed`` drives the
+    listed in ``Results.skipped``. ``max_rejection``, ``points`` and ``prr`` are those of
+    :func:`holue.evaluation.metrics.rejection.prediction_rejection_ratio` (``prr="paper", points=20`` is the paper's). Intervals
+    are percentiles of ``n_resamples`` bootstrap resamples of the evaluation subjects, shared by all methods. ``seed`` drives the
     resamples and the training of the head; the same seed gives the same numbers.
 
     >>> from holue.gallery.embeddings import Embeddings
@@ -83,7 +85,16 @@ def evaluate(
     True
     """
     settings = Settings(
-        as_targets(fpir), threshold_from, n_resamples, level, seed, max_rejection, points, temperature, unknown_prior
+        as_targets(fpir),
+        threshold_from,
+        n_resamples,
+        level,
+        seed,
+        max_rejection,
+        points,
+        temperature,
+        unknown_prior,
+        prr,
     )
     for role, part in protocol.parts.items():
         if len(part.gallery) < 2:

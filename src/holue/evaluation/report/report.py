@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from holue.evaluation.comparison.headline import missed
 from holue.evaluation.comparison.methods import grouped_reasons
 from holue.evaluation.comparison.outcome_table import KIND_NAMES, write_outcomes
 from holue.evaluation.comparison.results import FORMAT, MethodResult, PointResult, Results
@@ -71,6 +72,7 @@ def report_page(results: Results, tables: list[Table], figures: list[Drawing], c
         judged=judged,
         not_evaluated=grouped_reasons(results.skipped),
         first=first,
+        missed=any(missed(point) for point in results.points),
         trust=results.trust,
         method_names={key: score.name for key, score in SCORES.items()},
         command=command,
