@@ -14,6 +14,7 @@ import pytest
 
 from holue.bench.sections.evaluation import simulated_protocol
 from holue.errors import InvalidFileError
+from holue.evaluation.comparison.outcome_table import write_outcomes
 from holue.evaluation.comparison.results import Results
 from holue.evaluation.comparison.study import evaluate
 from holue.evaluation.intervals.estimates import Estimate
@@ -52,6 +53,24 @@ def test_every_file_is_there(folder: Path) -> None:
         assert {f"figures/{figure}.{suffix}" for suffix in ("png", "svg")} <= files
     assert "figures/reliability_fpir_0.05.png" in files
     assert [path.name for path in folder.parent.iterdir()] == ["out"], "nothing is left beside the report"
+
+
+def named(results: Results, samples: np.ndarray) -> Results:
+    part = replace(results.protocol.evaluation, probe_samples=samples)
+    return replace(results, protocol=replace(results.protocol, evaluation=part))
+
+
+def test_the_outcomes_and_the_page_name_the_samples(results: Results, tmp_path: Path) -> None:
+    samples = np.array([f"face-{i}.jpg" for i in range(len(results.protocol.evaluation.probes))])
+    samples[0] = ""
+    told = named(results, samples)
+    write_outcomes(told, tmp_path / "outcomes.parquet")
+    column = pq.read_table(tmp_path / "outcomes.parquet")["sample_id"].to_pylist()
+    assert column == [None, *samples[1:]] * len(results.points), "a template of several samples has no name of a sample"
+    point = told.points[0]
+    judged = point.ranked[0]
+    least = [f"face-{row}.jpg" if row else "0" for row in np.argsort(judged.quality, kind="stable")[:20]]
+    assert [probe.probe for probe in most_uncertain(told, point, judged)] == least
 
 
 def test_metrics_recomputed_from_the_outcomes_are_those_of_the_document(results: Results, folder: Path) -> None:

@@ -97,14 +97,14 @@ def most_uncertain(results: Results, point: PointResult, judged: MethodResult) -
     """The probes of lowest quality by one method, the most uncertain first."""
     assert judged.quality is not None
     part, outcomes = results.protocol.evaluation, point.outcomes
-    names = part.probe_templates if part.probe_templates is not None else np.arange(len(outcomes))
+    names = part.probe_names
     subjects = part.gallery.subjects
 
     def describe(row: int) -> UncertainProbe:
         index = results.top_index[row][:3]
         kind = int(outcomes.kind[row])
         return UncertainProbe(
-            probe=str(names[row]),
+            probe=names[row],
             truth=str(part.probe_subjects[row]) if outcomes.mated[row] else "nobody enrolled",
             answer=str(subjects[index[0]]) if outcomes.accepted[row] else "nobody enrolled",
             outcome=KIND_NAMES[kind].replace("_", " "),
