@@ -41,15 +41,25 @@ from holue.evaluation.metrics.tradeoff import TradeOff, det_points
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
+from holue.evaluation.report.displays import (
+    DetCurveDisplay,
+    RejectionCurveDisplay,
+    ReliabilityDisplay,
+    ScoreHistogramDisplay,
+)
 
 __all__ = [
+    "DetCurveDisplay",
     "ErrorVersusDiscard",
     "IdentificationProtocol",
     "Interval",
     "Outcomes",
     "ProtocolPart",
     "RejectionCurve",
+    "RejectionCurveDisplay",
     "ReliabilityDiagram",
+    "ReliabilityDisplay",
+    "ScoreHistogramDisplay",
     "SubjectBootstrap",
     "TradeOff",
     "UndefinedMetricWarning",

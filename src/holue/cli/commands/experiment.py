@@ -12,6 +12,7 @@ import typer
 from holue.cli.output import Json, print_json, say
 from holue.cli.table import print_table
 from holue.errors import InvalidFileError
+from holue.evaluation.report.drawing import Drawing
 from holue.progress import progress_bar
 
 
@@ -74,9 +75,11 @@ def results(
     """Make one page of results from the runs of experiments, beside the paper's numbers.
 
     Reads the `results.json` of every run and writes what was won and what was not: no number on the page is typed by hand.
-    With `--json` prints the summary alone. Example: `holue results lfw-run speakers-run --out docs/results.md`
+    With `--out` the charts at its top go into the folder `images` beside the page. With `--json` prints the summary alone.
+    Example: `holue results lfw-run speakers-run --out docs/results.md`
     """
     from holue.experiments.tables.experiment_report import read_experiment
+    from holue.experiments.tables.results_chart import results_charts
     from holue.experiments.tables.results_page import results_page, summary
 
     documents = [read_experiment(run) for run in runs]
@@ -85,7 +88,8 @@ def results(
         if not remarks.is_file():
             raise InvalidFileError(f"{remarks}: no such file of remarks")
         text = remarks.read_text(encoding="utf-8")
-    page = results_page(documents, text)
+    charts = {} if out is None else _saved_charts(results_charts(documents), out.parent)
+    page = results_page(documents, text, charts)
     if out is not None:
         out.write_text(page, encoding="utf-8")
     if json:
@@ -94,3 +98,11 @@ def results(
         typer.echo(page)
     else:
         say(f"Written: {out}")
+
+
+def _saved_charts(charts: list[Drawing], folder: Path) -> dict[str, str]:
+    """Save the charts beside the page; their paths from the page, and their captions."""
+    (folder / "images").mkdir(exist_ok=True)
+    for chart in charts:
+        (folder / "images" / f"{chart.name}.svg").write_text(chart.svg, "utf-8")
+    return {f"images/{chart.name}.svg": chart.caption for chart in charts}

@@ -21,7 +21,7 @@ from holue.evaluation.comparison.outcome_table import KIND_NAMES, write_outcomes
 from holue.evaluation.comparison.results import FORMAT, MethodResult, PointResult, Results
 from holue.evaluation.outcomes import OutcomeKind
 from holue.evaluation.report.drawing import Drawing
-from holue.evaluation.report.figures import all_figures
+from holue.evaluation.report.figures import all_figures, page_panels
 from holue.evaluation.report.page_template import filled_page
 from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder, written_whole
 from holue.evaluation.report.tables import Table, all_tables
@@ -136,4 +136,6 @@ def _fill(results: Results, folder: Path, command: str) -> None:
             (folder / "tables" / f"{table.name}.{suffix}").write_text(text, "utf-8")
     for figure in figures:
         figure.save(folder / "figures")
-    (folder / "report.html").write_text(report_page(results, tables, figures, command), "utf-8")
+    (folder / "report.html").write_text(
+        report_page(results, tables, [*figures, *page_panels(results)], command), "utf-8"
+    )

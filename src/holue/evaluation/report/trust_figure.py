@@ -23,22 +23,26 @@ def three_way_figure(results: Results) -> Drawing | None:
     study = results.trust
     if study is None or study.unfiltered is None:
         return None
-    bars: list[tuple[str, ThreeWay]] = [("nothing filtered", study.unfiltered)]
-    bars += [(f"at most {one.target_level:g}", one.three_way) for one in study.reports if one.certificate is not None]
+    # Targets that filter the same answers share a bar.
+    labels: dict[ThreeWay, list[str]] = {study.unfiltered: ["nothing filtered"]}
+    for one in study.reports:
+        if one.certificate is not None:
+            labels.setdefault(one.three_way, []).append(f"at most {one.target_level:g}")
+    bars = [("\n".join(some), ways) for ways, some in labels.items()]
     name = "three_way"
     with look(name):
-        figure, ax = new_figure(7.5, 1.7 + 0.45 * len(bars))
-        labels = [label for label, _ in bars]
+        figure, ax = new_figure(5.6, 2.2 + 0.35 * len(bars) + 0.15 * sum(len(some) for some in labels.values()))
+        names = [label for label, _ in bars]
         left = [0.0] * len(bars)
         for kind, label, color in KINDS:
             share = [getattr(ways, kind) / ways.total for _, ways in bars]
-            ax.barh(labels, share, left=left, label=label, color=color, height=0.62)
+            ax.barh(names, share, left=left, label=label, color=color, height=0.62)
             left = [start + width for start, width in zip(left, share)]
         ax.invert_yaxis()
         ax.set_xlim(0, 1)
         ax.set_xlabel("share of the evaluation probes")
         ax.grid(axis="y", visible=False)
-        figure.legend(loc="outside lower center", ncols=3)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
     caption = (
         "What becomes of the evaluation probes: decided and right, decided and wrong in one of three ways, or filtered, split by "
         "what the answer would have been."
