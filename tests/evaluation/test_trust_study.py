@@ -138,7 +138,7 @@ def test_the_command_certifies_with_the_report_and_not_without(
     protocol: IdentificationProtocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "holue.cli.commands.evaluate.write_report", lambda *given, **named: None
+        "holue.evaluation.report.report.write_report", lambda *given, **named: None
     )  # drawing is tested elsewhere
     save_folder(protocol, tmp_path / "crowd")
     command = [

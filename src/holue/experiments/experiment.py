@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import time
 import warnings
@@ -29,6 +30,8 @@ from holue.experiments.ablation import ablate, mean_ablation
 from holue.experiments.tables.levels import level_documents
 from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
 from holue.progress import Progress
+
+logger = logging.getLogger(__name__)
 
 FORMAT, VERSION = "holue-experiment", 2
 REFERENCE = "holue"
@@ -91,12 +94,16 @@ def run_experiment(
     started = time.perf_counter()
     protocols = experiment.load(size)
     loaded = time.perf_counter()
+    logger.info("%s: read and embedded in %.0f s", experiment.name, loaded - started)
     runs: dict[str, list[Results]] = {}
     for seed in range(seeds):
         for variant, protocol in protocols(seed).items():
             targets = list(fpir) if variant == MAIN else [sorted(fpir)[len(fpir) // 2]]
             # Intervals are drawn jointly below; those of a single seed are not reported.
             runs.setdefault(variant, []).append(evaluate(protocol, fpir=targets, prr=PRR, n_resamples=2, seed=seed))
+        logger.info(
+            "%s: seed %d of %d done after %.0f s", experiment.name, seed + 1, seeds, time.perf_counter() - started
+        )
         if size.progress is not None:
             size.progress(seed + 1, seeds, f"seed {seed}")
     with warnings.catch_warnings():

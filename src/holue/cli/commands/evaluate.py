@@ -17,11 +17,10 @@ from holue.cli.spelling import spelled
 from holue.cli.table import print_table
 from holue.datasets.formats.folder import load_folder
 from holue.errors import InvalidParameterError
-from holue.evaluation.comparison.results import Results
+from holue.evaluation.comparison.results import FORMAT, Results, results_json
 from holue.evaluation.comparison.settings import Settings
 from holue.evaluation.comparison.study import evaluate as run_study
-from holue.evaluation.deployment.trust_study import trust_study
-from holue.evaluation.report.report import check_destination, results_json, write_report
+from holue.evaluation.report.result_folder import check_result_folder
 from holue.evaluation.report.tables import accuracy_table, prr_table, recognition_table
 from holue.progress import progress_bar
 
@@ -88,7 +87,7 @@ def evaluate(
     targets = [_number("--fpir", text) for text in separated(fpir or [])] or list(DEFAULTS.fpir)
     names = separated(methods or []) or ["all"]
     if report is not None:
-        check_destination(report)
+        check_result_folder(report, format=FORMAT, what="report")
     protocol = load_folder(folder)
     quiet = json or not sys.stderr.isatty()
     with nullcontext(None) if quiet else progress_bar("evaluating") as progress:
@@ -109,6 +108,8 @@ def evaluate(
         if (report is not None and not results.settings.is_oracle) if trust is None else trust:
             if progress is not None:
                 progress(1, 1, "which answers to act on")
+            from holue.evaluation.deployment.trust_study import trust_study
+
             study = trust_study(
                 protocol, target_fpir=results.settings.fpir[0], n_resamples=min(resamples, 1000), seed=seed
             )
@@ -118,6 +119,8 @@ def evaluate(
         if report is not None:
             if progress is not None:
                 progress(1, 1, "writing the report")
+            from holue.evaluation.report.report import write_report
+
             write_report(results, report, command=_command(folder, names, results, trust))
     if json:
         typer.echo(results_json(results), nl=False)

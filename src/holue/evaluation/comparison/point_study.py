@@ -14,7 +14,6 @@ from holue.errors import CalibrationDataError, InvalidConcentrationError
 from holue.evaluation.columns import BoolArray, FloatArray
 from holue.evaluation.comparison.methods import Method
 from holue.evaluation.comparison.results import CURVE_METRICS, MethodResult, PointResult
-from holue.evaluation.comparison.sampled_quality import SharedSampleQuality
 from holue.evaluation.comparison.settings import Settings
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
 from holue.evaluation.intervals.estimates import Estimate, bootstrap_calibration_error
@@ -57,6 +56,18 @@ class _Scored:
 
     quality: FloatArray | None
     reason: str | None = None
+
+
+class SharedSampleQuality(MonteCarloQuality):
+    """HolUE-MC for readings whose terms were sampled beforehand, all operating points together."""
+
+    def __init__(self, sampled: Mapping[Reading, FloatArray]) -> None:
+        super().__init__()
+        self.sampled = sampled
+
+    def terms(self, reading: Reading) -> FloatArray:
+        """KL₁ and KL₂ as (n, 2)."""
+        return self.sampled[reading]
 
 
 class PointStudy:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,14 @@ from holue.evaluation.columns import FloatArray
 from holue.evaluation.comparison.headline import answer, headline, missed
 from holue.evaluation.comparison.methods import Method, Skipped
 from holue.evaluation.comparison.settings import Settings
-from holue.evaluation.deployment.trust_study import TrustStudy
 from holue.evaluation.intervals.estimates import Estimate, rounded
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.model.shared_samples import N_SAMPLES
+
+if TYPE_CHECKING:
+    from holue.evaluation.deployment.trust_study import TrustStudy
 
 FORMAT, VERSION = "holue-evaluation", 1
 CURVE_METRICS = ("f1", "fpir", "fnir", "misidentifications")
@@ -178,6 +181,11 @@ class Results:
                 **{package: version(package) for package in ("holue", "numpy", "scipy", "numba")},
             },
         }
+
+
+def results_json(results: Results) -> str:
+    """The results document as strict JSON."""
+    return json.dumps(results.document(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def _point_document(point: OperatingPoint) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from the evaluation part's labels, as the paper's tables did; it is an oracle, a
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import warnings
@@ -22,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from holue.errors import GalleryTooSmallError
 from holue.evaluation.columns import FloatArray
-from holue.evaluation.comparison.methods import ALL, Method, Skipped, choose_methods
+from holue.evaluation.comparison.methods import ALL, Method, Skipped, choose_methods, grouped_reasons
 from holue.evaluation.comparison.point_study import PointStudy
 from holue.evaluation.comparison.results import Results
 from holue.evaluation.comparison.settings import Settings, ThresholdFrom, as_targets
@@ -37,6 +38,7 @@ from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import Reading
 
 TOP_K = 5
+logger = logging.getLogger(__name__)
 
 
 class Progress(Protocol):
@@ -102,6 +104,9 @@ def evaluate(
                 f"the {role} gallery holds 1 subject: nobody to be mistaken for, so nothing to compare; enrol at least 2"
             )
     chosen, skipped = choose_methods(methods, protocol)
+    logger.info("evaluating %s by %s", protocol.name, ", ".join(method.name for method in chosen))
+    for reason, names in grouped_reasons(skipped).items():
+        logger.info("not evaluated: %s (%s)", names, reason)
     steps = _Steps(progress, 2 + _is_fitting(chosen) + _is_sampling(chosen) + len(settings.fpir) * (len(chosen) + 1))
     with warnings.catch_warnings():
         # A number without a value carries its reason in the results instead.
@@ -150,6 +155,15 @@ def _study(
         steps(f"intervals at FPIR {target:g}")
         results.append(study.result(target, dev_point, point))
     steps.finish()
+    for result in results:
+        reached = result.recognition["fpir"].value
+        logger.info(
+            "FPIR %g: threshold %.4f, reached %s, best method %s",
+            result.target_fpir,
+            result.point.threshold,
+            "no value" if reached is None else f"{reached:.3g}",
+            result.best,
+        )
     evidence = readings[0].evidence
     return Results(
         protocol,
@@ -225,6 +239,7 @@ class _Steps:
         self.lock = threading.Lock()
 
     def __call__(self, note: str) -> None:
+        logger.debug("%s", note)
         with self.lock:
             if self.progress is not None:
                 self.progress(self.begun, self.total, note)

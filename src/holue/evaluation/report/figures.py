@@ -1,4 +1,4 @@
-"""Figures: rejection curves, score histograms, DET curve and reliability diagram of an evaluation."""
+"""Figures: rejection curves, score histograms, DET curve, reliability diagram and decisions of an evaluation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from holue.evaluation.columns import FloatArray
 from holue.evaluation.comparison.results import CURVE_METRICS, REFERENCES, PointResult, Results
+from holue.evaluation.deployment.three_way import ThreeWay
 from holue.evaluation.intervals.estimates import BINS
 from holue.evaluation.metrics.calibration_error import reliability_diagram
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
@@ -55,6 +56,17 @@ STYLES: dict[str, dict[str, Any]] = {
     "oracle": {"color": BLACK, "linestyle": "-.", "linewidth": 1.2},
 }
 OTHER: dict[str, Any] = {"color": "#999933", "linestyle": ":"}
+PALE = "#D9D9D9"
+KINDS = (
+    ("accepted_right", "accepted, right", BLUE),
+    ("rejected_right", "rejected, right", SKY),
+    ("misidentifications", "misidentified", PURPLE),
+    ("false_acceptances", "stranger accepted", VERMILLION),
+    ("false_rejections", "enrolled rejected", ORANGE),
+    ("filtered_wrong", "filtered, would be wrong", GREEN),
+    ("filtered_right", "filtered, would be right", PALE),
+)
+"""What becomes of a probe, as the bars show it: field of the counts, label, colour."""
 TITLES = {
     "f1": "F1 (higher is better)",
     "fpir": "FPIR (lower is better)",
@@ -66,7 +78,8 @@ TITLES = {
 def all_figures(results: Results) -> list[Drawing]:
     """Every figure of an evaluation; those per operating point carry its FPIR in their name."""
     per_point = [draw(results, point) for point in results.points for draw in (rejection_curves, reliability)]
-    return [figure for figure in (*per_point, score_histograms(results), det_curve(results)) if figure is not None]
+    whole = (score_histograms(results), det_curve(results), three_way_figure(results))
+    return [figure for figure in (*per_point, *whole) if figure is not None]
 
 
 def page_panels(results: Results) -> list[Drawing]:
@@ -224,6 +237,38 @@ def reliability(results: Results, point: PointResult) -> Drawing | None:
     caption = (
         f"Reliability at FPIR {point.target_fpir:g}: below the diagonal a method promises more than it keeps. Dots grow with the "
         "number of probes in their bin; ECE is the mean distance to the diagonal."
+    )
+    return Drawing(name, caption, figure)
+
+
+def three_way_figure(results: Results) -> Drawing | None:
+    """A bar for each certified target, and one without a filter; None where there is no study."""
+    study = results.trust
+    if study is None or study.unfiltered is None:
+        return None
+    # Targets that filter the same answers share a bar.
+    labels: dict[ThreeWay, list[str]] = {study.unfiltered: ["nothing filtered"]}
+    for one in study.reports:
+        if one.certificate is not None:
+            labels.setdefault(one.three_way, []).append(f"at most {one.target_level:g}")
+    bars = [("\n".join(some), ways) for ways, some in labels.items()]
+    name = "three_way"
+    with look(name):
+        figure, ax = new_figure(5.6, 2.2 + 0.35 * len(bars) + 0.15 * sum(len(some) for some in labels.values()))
+        names = [label for label, _ in bars]
+        left = [0.0] * len(bars)
+        for kind, label, color in KINDS:
+            share = [getattr(ways, kind) / ways.total for _, ways in bars]
+            ax.barh(names, share, left=left, label=label, color=color, height=0.62)
+            left = [start + width for start, width in zip(left, share)]
+        ax.invert_yaxis()
+        ax.set_xlim(0, 1)
+        ax.set_xlabel("share of the evaluation probes")
+        ax.grid(axis="y", visible=False)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+    caption = (
+        "What becomes of the evaluation probes: decided and right, decided and wrong in one of three ways, or filtered, split by "
+        "what the answer would have been."
     )
     return Drawing(name, caption, figure)
 

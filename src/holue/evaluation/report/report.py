@@ -9,7 +9,7 @@ OUT/report.html         one self-contained page
 
 from __future__ import annotations
 
-import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,17 +18,17 @@ import numpy as np
 from holue.evaluation.comparison.headline import missed
 from holue.evaluation.comparison.methods import grouped_reasons
 from holue.evaluation.comparison.outcome_table import KIND_NAMES, write_outcomes
-from holue.evaluation.comparison.results import FORMAT, MethodResult, PointResult, Results
+from holue.evaluation.comparison.results import FORMAT, MethodResult, PointResult, Results, results_json
 from holue.evaluation.outcomes import OutcomeKind
 from holue.evaluation.report.drawing import Drawing
 from holue.evaluation.report.figures import all_figures, page_panels
 from holue.evaluation.report.page_template import filled_page
 from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder, written_whole
 from holue.evaluation.report.tables import Table, all_tables
-from holue.evaluation.report.trust_figure import three_way_figure
 from holue.evaluation.report.trust_tables import trust_tables
 from holue.recognition.quality import SCORES
 
+logger = logging.getLogger(__name__)
 MOST_UNCERTAIN = 20
 _RIGHT = (OutcomeKind.TRUE_POSITIVE, OutcomeKind.TRUE_NEGATIVE)
 
@@ -44,17 +44,13 @@ def write_report(results: Results, folder: str | Path, *, command: str = "") -> 
         (partial / "tables").mkdir()
         (partial / "figures").mkdir()
         _fill(results, partial, command)
+    logger.info("report written to %s", folder)
     return folder
 
 
 def check_destination(folder: str | Path) -> None:
     """Refuse to write a report over anything but an earlier report or an empty folder; cheap, so ask before the work."""
     check_result_folder(Path(folder), format=FORMAT, what="report")
-
-
-def results_json(results: Results) -> str:
-    """The results document as strict JSON."""
-    return json.dumps(results.document(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def report_page(results: Results, tables: list[Table], figures: list[Drawing], command: str = "") -> str:
@@ -127,8 +123,7 @@ def most_uncertain(results: Results, point: PointResult, judged: MethodResult) -
 
 def _fill(results: Results, folder: Path, command: str) -> None:
     tables = [*all_tables(results), *trust_tables(results)]
-    ways = three_way_figure(results)
-    figures = [*all_figures(results), *([] if ways is None else [ways])]
+    figures = all_figures(results)
     (folder / RESULTS_FILE).write_text(results_json(results), "utf-8")
     write_outcomes(results, folder / "outcomes.parquet")
     for table in tables:
