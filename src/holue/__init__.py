@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from holue.recognition.recognizer import OpenSetRecognizer
 
     __version__: str
+
+# Silent unless the program that uses holue configures logging.
+logging.getLogger("holue").addHandler(logging.NullHandler())
 
 # Resolved on first use: importing holue stays instant, whatever it needs later.
 _HOMES = {

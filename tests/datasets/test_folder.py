@@ -258,3 +258,38 @@ def test_further_groups_are_kept_and_pooled_with_their_template(folder_arrays, w
     probes["group_sex"] = np.repeat(["f", "m", "f"], 2)[:n]
     pooled = load_folder(write_protocol_folder(folder_arrays)).evaluation
     assert pooled.more_groups["sex"].tolist() == ["f", "m", "f"]
+
+
+def test_names_of_samples_are_kept_for_probes_of_one_sample(folder_arrays, write_protocol_folder):
+    names = np.array([f"{i}.jpg" for i in range(6)])
+    folder_arrays["eval/probes"]["sample_id"] = names
+    part = load_folder(write_protocol_folder(folder_arrays)).evaluation
+    assert part.probe_samples.tolist() == names.tolist()
+    assert part.probe_names == names.tolist()
+
+
+def test_a_template_of_several_samples_goes_by_its_own_name(folder_arrays, write_protocol_folder):
+    # Subjects of the six probes: a, b, c, c, a, b; the two of c are one template.
+    folder_arrays["eval/probes"] |= {
+        "sample_id": np.array([f"{i}.jpg" for i in range(6)]),
+        "template_id": np.array(["t5", "t4", "t3", "t3", "t2", "t1"]),
+    }
+    part = load_folder(write_protocol_folder(folder_arrays)).evaluation
+    assert part.probe_templates.tolist() == ["t1", "t2", "t3", "t4", "t5"]
+    assert part.probe_samples.tolist() == ["5.jpg", "4.jpg", "", "1.jpg", "0.jpg"]
+    assert part.probe_names == ["5.jpg", "4.jpg", "t3", "1.jpg", "0.jpg"]
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_saving_a_protocol_keeps_the_names_it_has(folder_arrays, write_protocol_folder, tmp_path, pooled):
+    folder_arrays["eval/probes"]["sample_id"] = np.array([f"{i}.jpg" for i in range(6)])
+    if pooled:
+        folder_arrays["eval/probes"]["template_id"] = np.array([0, 1, 2, 2, 3, 4])
+    protocol = load_folder(write_protocol_folder(folder_arrays))
+    save_folder(protocol, tmp_path / "again")
+    again = load_folder(tmp_path / "again").evaluation
+    if pooled:
+        assert again.probe_samples is None
+        assert again.probe_names == ["0", "1", "2", "3", "4"]
+    else:
+        assert again.probe_names == protocol.evaluation.probe_names

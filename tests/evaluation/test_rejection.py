@@ -105,18 +105,19 @@ def slow_ratio(quality, rows, name, fractions, kept):
 @pytest.mark.parametrize("name", ["f1", "error_rate", "accuracy"])
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("n", [38, 57, 100])
-def test_without_ties_the_ratio_is_its_definition_on_both_grids(name, seed, n):
+def test_without_ties_the_papers_ratio_is_its_definition_on_both_grids(name, seed, n):
     # F1, accuracy and error rate: the oracle's ties do not matter to them, so the reference may break them.
     rng = np.random.default_rng(seed)
     rows = [tuple(bool(flag) for flag in row) for row in rng.random((n, 3)) < [0.6, 0.6, 0.9]]
     quality = rng.permutation(n).astype(float)
     every = range(n // 2 + 1)
     expected = slow_ratio(quality, rows, name, [j / n for j in every], [n - j for j in every])
-    assert prediction_rejection_ratio(quality, **trio(rows), metric=name) == pytest.approx(expected, abs=1e-12)
+    value = prediction_rejection_ratio(quality, **trio(rows), metric=name, prr="paper")
+    assert value == pytest.approx(expected, abs=1e-12)
     fractions = np.linspace(0, 0.5, 20)
     kept = [math.floor((1 - f) * n + 1e-9) for f in fractions]
     expected = slow_ratio(quality, rows, name, fractions, kept)
-    value = prediction_rejection_ratio(quality, **trio(rows), metric=name, points=20)
+    value = prediction_rejection_ratio(quality, **trio(rows), metric=name, points=20, prr="paper")
     assert value == pytest.approx(expected, abs=1e-12)
 
 
@@ -125,9 +126,10 @@ def test_without_ties_the_ratio_is_its_definition_on_both_grids(name, seed, n):
     st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans(), st.booleans()), min_size=2, max_size=40),
     names,
     st.sampled_from([None, 20]),
+    st.sampled_from(["counted", "paper"]),
     st.randoms(use_true_random=False),
 )
-def test_the_order_of_the_input_never_matters(cases, name, points, random):
+def test_the_order_of_the_input_never_matters(cases, name, points, prr, random):
     shuffled = random.sample(cases, len(cases))
     results = [
         prediction_rejection(
@@ -135,6 +137,7 @@ def test_the_order_of_the_input_never_matters(cases, name, points, random):
             **trio([case[1:] for case in given_order]),
             metric=name,
             points=points,
+            prr=prr,
         )
         for given_order in (cases, shuffled)
     ]
@@ -146,13 +149,24 @@ def test_the_order_of_the_input_never_matters(cases, name, points, random):
 def test_by_hand_without_ties():
     # Qualities 1..4; errors at 1 (false rejection) and 3 (false acceptance); F1 = 2TP/(2TP + FP + FN).
     flags = {"mated": [1, 1, 0, 1], "accepted": [0, 1, 1, 1], "correct_subject": [0, 1, 0, 1]}
-    result = prediction_rejection([1, 2, 3, 4], **flags)
+    result = prediction_rejection([1, 2, 3, 4], **flags, prr="paper")
     assert result.curve.fractions.tolist() == [0, 0.25, 0.5]
     assert result.curve.values == pytest.approx([4 / 6, 4 / 5, 2 / 3])
     assert result.oracle.values == pytest.approx([4 / 6, 4 / 5, 1])
     assert result.random.values == pytest.approx([4 / 6, 4 / 6, 4 / 6])
     # Areas above random: 0.25·(2/15) for the quality; 0.25·(2/15) + 0.125·(1/3) for the oracle.
     assert result.ratio == pytest.approx((0.25 * 2 / 15) / (0.25 * 2 / 15 + 0.125 / 3))
+
+
+def test_by_hand_where_a_right_rejection_is_not_counted():
+    # As above with a right rejection, trusted most: F1 counts four of the five probes, so two are filtered.
+    flags = {"mated": [1, 1, 0, 1, 0], "accepted": [0, 1, 1, 1, 0], "correct_subject": [0, 1, 0, 1, 0]}
+    result = prediction_rejection([1, 2, 3, 4, 5], **flags)
+    assert result.curve.fractions == pytest.approx([0, 0.2, 0.4])
+    assert result.curve.values == pytest.approx([4 / 6, 4 / 5, 2 / 3])
+    assert result.oracle.values == pytest.approx([4 / 6, 4 / 5, 1])
+    # Blind, one filtered: of five equally likely ones two are errors (F1 4/5), two true positives (2/4), one is neither.
+    assert result.random.values[:2] == pytest.approx([4 / 6, (2 * 4 / 5 + 2 * 2 / 4 + 4 / 6) / 5])
 
 
 def test_by_hand_with_a_tie():
@@ -183,7 +197,8 @@ def test_a_constant_quality_is_as_good_as_blind():
     for n in (200, 2000):
         flags = dict(zip(("mated", "accepted", "correct_subject"), rng.random((3, n)) < 0.8))
         for name, metric in METRICS.items():
-            ratio = prediction_rejection_ratio(np.zeros(n), **flags, metric=name)
+            assert prediction_rejection_ratio(np.zeros(n), **flags, metric=name) == 0
+            ratio = prediction_rejection_ratio(np.zeros(n), **flags, metric=name, prr="paper")
             # The mean of a ratio differs from the ratio of means by O(1/n); a count and a share of all do not.
             exact = metric.is_count or name in ("error_rate", "accuracy")
             assert abs(ratio) <= (1e-10 if exact else 2 / n)
@@ -230,9 +245,9 @@ def test_no_errors_is_nan_with_a_reason():
 
 
 def test_errors_of_another_kind_are_nan_with_a_reason():
-    flags = {"mated": [1, 1, 0], "accepted": [1, 0, 0], "correct_subject": [1, 0, 0]}
+    flags = {"mated": [1, 1, 1, 0], "accepted": [1, 1, 0, 0], "correct_subject": [1, 1, 0, 0]}
     with pytest.warns(UndefinedMetricWarning, match="no error counts against precision"):
-        assert math.isnan(prediction_rejection_ratio([3, 2, 1], **flags, metric="precision"))
+        assert math.isnan(prediction_rejection_ratio([4, 3, 2, 1], **flags, metric="precision"))
 
 
 def test_no_mated_probes_is_nan_with_a_reason():
@@ -262,13 +277,113 @@ def test_a_metric_that_loses_its_value_along_the_curve_says_where():
     with pytest.warns(
         UndefinedMetricWarning, match=r"fnir has no value once the quality has filtered a fraction of 0\.5"
     ):
-        assert math.isnan(prediction_rejection_ratio([1, 2, 3, 4], **flags, metric="fnir"))
-    prediction_rejection_ratio([1, 2, 3, 4], **flags, metric="fnir", max_rejection=0.25)
+        assert math.isnan(prediction_rejection_ratio([1, 2, 3, 4], **flags, metric="fnir", prr="paper"))
+    prediction_rejection_ratio([1, 2, 3, 4], **flags, metric="fnir", prr="paper", max_rejection=0.25)
+    assert prediction_rejection_ratio([1, 2, 3, 4], **flags, metric="fnir") < 0, "it filters the right answer first"
 
 
 def test_one_probe_cannot_be_filtered():
     with pytest.warns(UndefinedMetricWarning, match="not one of 1 probes is filtered"):
-        assert math.isnan(prediction_rejection_ratio([1], mated=[1], accepted=[0], correct_subject=[0]))
+        assert math.isnan(prediction_rejection_ratio([1], mated=[0], accepted=[1], correct_subject=[0], metric="fpir"))
+
+
+def probes(*, true_positives, true_negatives, false_acceptances, false_rejections):
+    """Flags of that many probes of each kind, in this order."""
+    counts = (true_positives, true_negatives, false_acceptances, false_rejections)
+    kinds = np.repeat(["tp", "tn", "fa", "fr"], counts)
+    mated, accepted = np.isin(kinds, ["tp", "fr"]), np.isin(kinds, ["tp", "fa"])
+    return {"mated": mated, "accepted": accepted, "correct_subject": mated}
+
+
+@pytest.mark.parametrize("found", [10, 9])
+def test_a_quality_that_finds_the_errors_and_trusts_right_rejections_most_is_nearly_perfect(found):
+    flags = probes(true_positives=300, true_negatives=1000, false_acceptances=4, false_rejections=6)
+    rng = np.random.default_rng(0)
+    quality = np.where(flags["accepted"], 1.0, 2.0) + rng.random(1310)
+    errors = np.flatnonzero(flags["mated"] != flags["accepted"])
+    quality[errors] = 4.0
+    quality[errors[:found]] = rng.random(found)
+    papers = prediction_rejection(quality, **flags, prr="paper")
+    # The fault: once the true positives are filtered, F1 of the rest is undefined, or 0 for one error among them.
+    assert math.isnan(papers.ratio) if found == 10 else papers.ratio < -1
+    ratios = [prediction_rejection_ratio(quality, **flags, metric=name) for name in ("f1", "accuracy")]
+    assert ratios[0] == pytest.approx(ratios[1], abs=0.01)
+    assert min(ratios) > 0.85
+
+
+counts_of_kinds = st.fixed_dictionaries(
+    {
+        "true_positives": st.integers(0, 12),
+        "true_negatives": st.integers(0, 12),
+        "false_acceptances": st.integers(0, 4),
+        "false_rejections": st.integers(0, 4),
+    }
+)
+headline = st.sampled_from(["f1", "accuracy"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(counts_of_kinds, headline, st.sampled_from([None, 20]), st.randoms(use_true_random=False))
+def test_the_ratio_is_defined_wherever_an_error_and_a_right_answer_are_counted_and_says_why_not(
+    counts, name, points, random
+):
+    flags = probes(**counts)
+    n = len(flags["mated"])
+    if n == 0:
+        return
+    result = prediction_rejection(random.sample(range(n), n), **flags, metric=name, points=points)
+    errors = counts["false_acceptances"] + counts["false_rejections"]
+    right = counts["true_positives"] + (counts["true_negatives"] if name == "accuracy" else 0)
+    assert math.isfinite(result.ratio) == (errors > 0 and right > 0)
+    assert (result.reason is None) == math.isfinite(result.ratio)
+
+
+@settings(max_examples=100, deadline=None)
+@given(counts_of_kinds, headline, st.randoms(use_true_random=False))
+def test_every_order_with_the_errors_first_has_ratio_one(counts, name, random):
+    flags = probes(**counts)
+    correct = flags["mated"] == flags["accepted"]
+    n = len(correct)
+    if n == 0:
+        return
+    result = prediction_rejection(np.array(random.sample(range(n), n)) + n * correct, **flags, metric=name)
+    assert result.reason is not None or result.ratio == pytest.approx(1, abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(counts_of_kinds, headline, st.randoms(use_true_random=False))
+def test_an_order_that_finds_errors_no_later_than_blind_filtering_of_the_counted_is_never_negative(
+    counts, name, random
+):
+    flags = probes(**counts)
+    correct = flags["mated"] == flags["accepted"]
+    counted = np.ones_like(correct) if name == "accuracy" else flags["mated"] | flags["accepted"]
+    errors, right = ([i for i in random.sample(range(len(correct)), len(correct)) if correct[i] == of] for of in (0, 1))
+    n_errors, n_counted, order = len(errors), int(counted.sum()), []
+    while errors or right:
+        # After j filtered probes at least the share j/C of the errors is found; which right ones go is left to chance.
+        due = n_errors * (len(order) + 1) / max(n_counted, 1)
+        behind = n_errors - len(errors) < due
+        order.append((errors if errors and (behind or not right) else right).pop())
+    if not order:
+        return
+    quality = np.empty(len(order))
+    quality[order] = np.arange(len(order))
+    result = prediction_rejection(quality, **flags, metric=name)
+    assert result.reason is not None or result.ratio >= -1e-9
+
+
+@pytest.mark.parametrize("name", ["f1", "accuracy", "fpir", "fnir"])
+def test_random_orders_have_ratio_zero_in_the_mean(name):
+    flags = probes(true_positives=3, true_negatives=2, false_acceptances=1, false_rejections=1)
+    ratios = [prediction_rejection(order, **flags, metric=name).ratio for order in itertools.permutations(range(7))]
+    # Every order once, so the mean is exact.
+    assert np.mean(ratios) == pytest.approx(0, abs=1e-9)
+
+
+def test_an_unknown_range_is_refused():
+    with pytest.raises(InvalidParameterError, match="prr must be 'counted'"):
+        prediction_rejection_ratio([1, 2], **GOOD, prr="all")
 
 
 def test_rare_mated_probes_do_not_undo_the_oracle():

@@ -14,6 +14,7 @@ import pytest
 
 from holue.bench.sections.evaluation import simulated_protocol
 from holue.errors import InvalidFileError
+from holue.evaluation.comparison.outcome_table import write_outcomes
 from holue.evaluation.comparison.results import Results
 from holue.evaluation.comparison.study import evaluate
 from holue.evaluation.intervals.estimates import Estimate
@@ -54,6 +55,24 @@ def test_every_file_is_there(folder: Path) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["out"], "nothing is left beside the report"
 
 
+def named(results: Results, samples: np.ndarray) -> Results:
+    part = replace(results.protocol.evaluation, probe_samples=samples)
+    return replace(results, protocol=replace(results.protocol, evaluation=part))
+
+
+def test_the_outcomes_and_the_page_name_the_samples(results: Results, tmp_path: Path) -> None:
+    samples = np.array([f"face-{i}.jpg" for i in range(len(results.protocol.evaluation.probes))])
+    samples[0] = ""
+    told = named(results, samples)
+    write_outcomes(told, tmp_path / "outcomes.parquet")
+    column = pq.read_table(tmp_path / "outcomes.parquet")["sample_id"].to_pylist()
+    assert column == [None, *samples[1:]] * len(results.points), "a template of several samples has no name of a sample"
+    point = told.points[0]
+    judged = point.ranked[0]
+    least = [f"face-{row}.jpg" if row else "0" for row in np.argsort(judged.quality, kind="stable")[:20]]
+    assert [probe.probe for probe in most_uncertain(told, point, judged)] == least
+
+
 def test_metrics_recomputed_from_the_outcomes_are_those_of_the_document(results: Results, folder: Path) -> None:
     document = json.loads((folder / "results.json").read_text("utf-8"))
     rows = pq.read_table(folder / "outcomes.parquet").to_pydict()
@@ -86,7 +105,8 @@ def test_the_page_is_whole_and_asks_nothing_of_the_network(folder: Path, results
     links = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(https?:|//)""", page)
     assert not links
     assert "<script" not in page
-    assert page.count("<svg") == 6
+    panels = 4 * len(results.points)
+    assert page.count("<svg") == panels + 4, "reliability twice, histograms, trade-off"
     assert results.answer in page.replace("&#39;", "'")
     assert "holue evaluate faces" in page
     assert _unclosed(page) == []
@@ -112,7 +132,7 @@ def test_no_name_of_a_threshold_is_covered_or_cut(results: Results, share: float
 def test_long_names_may_break_after_an_underscore(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     probe = replace(most_uncertain(results, results.points[0], results.points[0].of("galue"))[0], truth="ann_<i>_lee")
     monkeypatch.setattr(module, "most_uncertain", lambda *_: [probe])
-    assert "<td>ann_<wbr>&lt;i&gt;_<wbr>lee</td>" in report_page(results, [], [])
+    assert ">ann_<wbr>&lt;i&gt;_<wbr>lee</td>" in report_page(results, [], [])
 
 
 def test_the_most_uncertain_probes_are_listed_with_their_candidates(results: Results) -> None:
@@ -169,7 +189,8 @@ def test_a_number_without_a_value_is_a_dash_with_its_reason(results: Results) ->
     without = replace(results, points=(replace(point, methods=broken, best=None),))
     text = prr_table(without).markdown()
     assert "–" in text
-    assert "has no value: there are no errors." in text
+    notes = prr_table(without).notes
+    assert notes == ("No value at FPIR 0.05 for every method: there are no errors.",), "one note, however many methods"
     assert all("nan" not in table.csv().lower() for table in all_tables(without))
 
 

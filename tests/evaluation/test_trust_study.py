@@ -17,7 +17,9 @@ from holue.evaluation.deployment.three_way import ThreeWay
 from holue.evaluation.deployment.trust_study import TrustStudy, trust_study
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
+from holue.evaluation.report.figures import three_way_figure
 from holue.evaluation.report.report import write_report
+from holue.evaluation.report.trust_tables import decision_table
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +96,22 @@ def test_small_groups_keep_their_row_and_are_flagged(study: TrustStudy) -> None:
     assert study.grouped.groups["sex"].flagged == []
 
 
+def test_targets_that_filter_the_same_answers_share_a_bar_and_a_row(
+    protocol: IdentificationProtocol, study: TrustStudy
+) -> None:
+    results = evaluate(protocol, fpir=0.05, methods=["galue"], n_resamples=2)
+    certified = next(report for report in study.reports if report.certificate is not None)
+    twice = replace(study, reports=(certified, replace(certified, target_level=0.9)))
+    drawing = three_way_figure(replace(results, trust=twice))
+    assert drawing is not None
+    labels = [label.get_text() for label in drawing.figure.axes[0].get_yticklabels()]
+    assert f"at most {certified.target_level:g}\nat most 0.9" in "\n".join(labels)
+    assert len(labels) == len({report.three_way for report in twice.reports} | {twice.unfiltered})
+    assert twice.unfiltered is not None
+    rows = decision_table(twice, twice.unfiltered).rows
+    assert [name for name, _ in rows] == ["nothing filtered", f"at most {certified.target_level:g}, 0.9"]
+
+
 def test_the_report_shows_it_and_its_document_is_strict_json(
     protocol: IdentificationProtocol, study: TrustStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +130,6 @@ def test_the_report_shows_it_and_its_document_is_strict_json(
     assert document["trust"]["targets"][0]["certified"] is True
     tables = {path.stem for path in (folder / "tables").glob("*.csv")}
     assert {"trust_decisions", "trust_sets", "trust_reasons", "trust_groups_sex", "trust_groups_rare"} <= tables
-    assert (folder / "figures" / "three_way.svg").exists()
     assert "rare*" in (folder / "tables" / "trust_groups_rare.md").read_text("utf-8")
 
 
@@ -138,7 +155,7 @@ def test_the_command_certifies_with_the_report_and_not_without(
     protocol: IdentificationProtocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "holue.cli.commands.evaluate.write_report", lambda *given, **named: None
+        "holue.evaluation.report.report.write_report", lambda *given, **named: None
     )  # drawing is tested elsewhere
     save_folder(protocol, tmp_path / "crowd")
     command = [

@@ -14,6 +14,7 @@ from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Size, run_
 from holue.experiments.registry import EXPERIMENTS, find_experiment
 from holue.experiments.split import shares
 from holue.experiments.tables.experiment_report import read_experiment, report_text, write_experiment
+from holue.experiments.tables.results_chart import results_charts
 from holue.experiments.tables.results_page import results_page, summary
 from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
 from holue.gallery.embeddings import Embeddings
@@ -124,10 +125,20 @@ def test_the_summary_counts_cells_as_one_would_by_hand(document: dict) -> None:
     found = summary([told])
     assert (found["cells"], found["holue_first_of_paper"]) == (2, 1)
     assert found["ours"]["holue-plus"] == {"f1": {"above": 2, "clearly": 1}, "accuracy": {"above": 1, "clearly": 1}}
-    page = results_page([told], "Why it came out so.")
+    page = results_page([told], "Why it came out so.", {"images/chart.svg": "All at a glance"})
+    assert page.startswith("# Results\n\n![All at a glance](images/chart.svg)\n"), "charts come first"
     assert "**1 of 2** cells" in page
     assert "Why it came out so." in page
     assert "| HolUE-MLP | 0.82 | 0.79 | 0.87 |" in page
+
+
+def test_the_charts_draw_at_most_six_methods_for_every_data_set_and_target(document: dict) -> None:
+    charts = results_charts([document])
+    assert [chart.name for chart in charts] == ["results-prr_f1", "results-prr_accuracy"]
+    for chart in charts:
+        (ax,) = chart.figure.axes
+        assert len(ax.get_yticks()) == len(document["variants"][0]["operating_points"])
+        assert 2 <= len(ax.get_legend_handles_labels()[1]) <= 6
 
 
 def test_joint_resamples_draw_a_person_equally_often_in_every_seed() -> None:

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import logging
+from typing import Annotated, ClassVar
 
 import typer
 
 from holue import __version__
-from holue.cli.command import Command, CommandGroup
-from holue.cli.commands.apply import apply
-from holue.cli.commands.audit import audit
-from holue.cli.commands.bench import bench
-from holue.cli.commands.demo import demo
-from holue.cli.commands.embed import embed
-from holue.cli.commands.evaluate import evaluate
-from holue.cli.commands.experiment import experiment, results
-from holue.cli.commands.figures import figures
-from holue.cli.commands.gallery_growth import gallery_growth
-from holue.cli.commands.split import split
-from holue.cli.commands.train import train
-from holue.cli.commands.trust import trust
-from holue.cli.commands.warm_up import warm_up
+from holue.cli.command import LazyCommand, LazyGroup
 from holue.cli.several import SeveralValues
+
+YOURS, HEADS, PAPER = "On your embeddings", "From images and recordings to embeddings", "The paper and the package"
+LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+"""Of the messages shown, by how often ``-v`` is given."""
+
+
+class Commands(LazyGroup):
+    """Every command under its name; a command costs the imports of its own module alone."""
+
+    lazy: ClassVar = {
+        "demo": LazyCommand("demo"),
+        "split": LazyCommand("split", YOURS),
+        "evaluate": LazyCommand("evaluate", YOURS, SeveralValues),
+        "scores": LazyCommand("scores", YOURS),
+        "trust": LazyCommand("trust", YOURS),
+        "audit": LazyCommand("audit", YOURS),
+        "gallery-growth": LazyCommand("gallery_growth", YOURS),
+        "embed": LazyCommand("embed", HEADS),
+        "train": LazyCommand("train", HEADS),
+        "apply": LazyCommand("apply", HEADS),
+        "experiment": LazyCommand("experiment", PAPER),
+        "results": LazyCommand("experiment", PAPER),
+        "figures": LazyCommand("figures", PAPER),
+        "bench": LazyCommand("bench", PAPER),
+        "warm-up": LazyCommand("warm_up", PAPER),
+    }
+
 
 app = typer.Typer(
     name="holue",
-    cls=CommandGroup,
+    cls=Commands,
     help="Open-set recognition that knows when it is wrong: who, nobody enrolled, or too uncertain to decide.",
     no_args_is_help=True,
     add_completion=False,
@@ -35,26 +50,28 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "-v", "--verbose", count=True, metavar="", show_default=False, help="Say what is done; -vv says every step."
+        ),
+    ] = 0,
+) -> None:
     """What every command shares."""
+    log_to_stderr(LEVELS[min(verbose, len(LEVELS) - 1)])
     if version:
         typer.echo(f"holue {__version__}")
         raise typer.Exit
 
 
-YOURS, HEADS, PAPER = "On your embeddings", "From images and recordings to embeddings", "The paper and the package"
-
-app.command(cls=Command)(demo)
-app.command(cls=Command, rich_help_panel=YOURS)(split)
-app.command(cls=SeveralValues, rich_help_panel=YOURS)(evaluate)
-app.command(cls=Command, rich_help_panel=YOURS)(trust)
-app.command(cls=Command, rich_help_panel=YOURS)(audit)
-app.command(cls=Command, rich_help_panel=YOURS)(gallery_growth)
-app.command(cls=Command, rich_help_panel=HEADS)(embed)
-app.command(cls=Command, rich_help_panel=HEADS)(train)
-app.command(cls=Command, rich_help_panel=HEADS)(apply)
-app.command(cls=Command, rich_help_panel=PAPER)(experiment)
-app.command(cls=Command, rich_help_panel=PAPER)(results)
-app.command(cls=Command, rich_help_panel=PAPER)(figures)
-app.command(cls=Command, rich_help_panel=PAPER)(bench)
-app.command(cls=Command, rich_help_panel=PAPER)(warm_up)
+def log_to_stderr(level: int) -> None:
+    """Show holue's own messages from this level on; other packages' loggers stay as they are."""
+    logger = logging.getLogger("holue")
+    for handler in [one for one in logger.handlers if not isinstance(one, logging.NullHandler)]:
+        logger.removeHandler(handler)
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(level)

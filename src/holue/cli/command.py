@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
 
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_from_info
+from typer.models import CommandInfo
 
 from holue.cli.inputs import check_inputs
 from holue.cli.spelling import spelled
@@ -45,3 +50,46 @@ def with_bare_flags(parameters: list[Any]) -> list[Any]:
         if getattr(parameter, "is_flag", False):
             parameter.metavar = ""
     return parameters
+
+
+class LazyGroup(CommandGroup):
+    """A group that imports the module of a command only when that command is asked for.
+
+    ``lazy`` names the commands, in the order of the help: each with its module, which holds a function of the same name, the
+    class of the command and the panel of the help.
+    """
+
+    lazy: ClassVar[Mapping[str, LazyCommand]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names."""
+        return list(self.lazy)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, imported now."""
+        found = self.lazy.get(cmd_name)
+        return None if found is None else found.command(cmd_name)
+
+    @property
+    def commands(self) -> dict[str, Any]:
+        """Every command, all imported."""
+        return {name: one.command(name) for name, one in self.lazy.items()}
+
+    @commands.setter
+    def commands(self, given: Mapping[str, Any]) -> None:
+        """There is no other command than the lazy ones."""
+
+
+@dataclass(frozen=True)
+class LazyCommand:
+    """Where a command is: its module under ``holue.cli.commands``, its class, and its panel in the help."""
+
+    module: str
+    panel: str | None = None
+    cls: type[Command] = Command
+
+    def command(self, name: str) -> Any:
+        """Import the module and build the command."""
+        function = getattr(import_module(f"holue.cli.commands.{self.module}"), name.replace("-", "_"))
+        info = CommandInfo(name=name, callback=function, cls=self.cls, rich_help_panel=self.panel)
+        return get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode="markdown")

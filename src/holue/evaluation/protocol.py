@@ -36,7 +36,8 @@ class ProtocolPart:
     """One gallery and the probes searched in it, both as pooled templates.
 
     ``source`` names the collection in which subject ids are unique. Subject 14 of MS1MV2 and subject 14 of
-    IJB-C are two people: parts of different sources are disjoint whatever their ids.
+    IJB-C are two people: parts of different sources are disjoint whatever their ids. ``probe_samples`` names the sample
+    behind each probe, and is empty (``""``) for a template of several.
 
     >>> part = ProtocolPart(
     ...     Gallery.from_samples([[1.0, 0.0]], ["ann"]),
@@ -55,12 +56,14 @@ class ProtocolPart:
     groups: Subjects | None = None
     source: str = ""
     more_groups: Mapping[str, Subjects] = field(default_factory=dict)
+    probe_samples: Subjects | None = None
 
     def __post_init__(self) -> None:
         n = len(self.probes)
         columns: dict[str, npt.NDArray[np.generic] | None] = {
             "probe_subjects": self.probe_subjects,
             "probe_templates": self.probe_templates,
+            "probe_samples": self.probe_samples,
             "groups": self.groups,
             **{f"more_groups[{name!r}]": column for name, column in self.more_groups.items()},
             **{f"qualities[{name!r}]": column for name, column in self.qualities.items()},
@@ -94,6 +97,15 @@ class ProtocolPart:
     def subjects(self) -> Subjects:
         """Every subject of the part, enrolled or not, sorted."""
         return np.union1d(self.gallery.subjects, self.probe_subjects)
+
+    @property
+    def probe_names(self) -> list[str]:
+        """What to call each probe: its sample, else its template, else its row."""
+        names = [str(i) for i in range(len(self.probes))]
+        for column in (self.probe_templates, self.probe_samples):
+            if column is not None:
+                names = [str(name) if name != "" else other for name, other in zip(column.tolist(), names)]
+        return names
 
     @property
     def group_columns(self) -> dict[str, Subjects]:

@@ -129,6 +129,7 @@ def ablate(
                 accepted=outcomes.accepted,
                 correct_subject=outcomes.correct_subject,
                 metric=metric,
+                prr="paper",
             )
             for metric in ("f1", "accuracy")
         ]

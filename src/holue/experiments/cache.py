@@ -7,6 +7,7 @@ collection is read or decoded again.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.errors import InvalidEmbeddingsError, InvalidFileError
 from holue.progress import Progress
+
+logger = logging.getLogger(__name__)
 
 
 def embed_collection(
@@ -37,12 +40,14 @@ def embed_collection(
         raise InvalidEmbeddingsError("there is no sample to embed")
     cache = ChunkCache(cache_location(cache_dir, "embeddings"))
     parts: list[Arrays] = []
+    embedded = 0
     for start in range(0, len(samples), embedder.chunk_size):
         chunk = samples[start : start + embedder.chunk_size]
         key = ChunkCache.key([embedder.fingerprint, *content, *(sample.sample_id for sample in chunk)])
         known = cache.get(key)
         if known is None:
             file = embedder.embed(chunk)
+            embedded += len(chunk)
             known = {"embeddings": file.embeddings}
             if file.features is not None:
                 known["features"] = file.features
@@ -50,6 +55,7 @@ def embed_collection(
         parts.append(known)
         if progress is not None:
             progress(start + len(chunk), len(samples), chunk[-1].sample_id)
+    logger.info("%d samples: %d embedded, the others from %s", len(samples), embedded, cache.directory)
     has_features = all("features" in part for part in parts)
     return EmbeddingFile(
         np.concatenate([part["embeddings"] for part in parts]),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,17 +23,23 @@ from holue.evaluation.comparison.study import evaluate
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
 from holue.evaluation.intervals.estimates import bootstrap_calibration_error
 from holue.evaluation.intervals.intervals import Bootstrapped, bootstrap_metric, bootstrap_prr
+from holue.evaluation.metrics.rejection import PrrRange
+from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.experiments.ablation import ablate, mean_ablation
 from holue.experiments.tables.levels import level_documents
 from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
 from holue.progress import Progress
 
+logger = logging.getLogger(__name__)
+
 FORMAT, VERSION = "holue-experiment", 2
 REFERENCE = "holue"
 """The method that differences are taken to: the paper's, HolUE-MLP."""
 ABLATED = "holue-plus"
 """The method that is taken apart."""
+PRR: PrrRange = "paper"
+"""The paper's definition, so that the tables can be held against its own."""
 LEVEL = 0.95
 RATES = ("fpir", "fnir", "dir", "precision", "f1")
 MAIN, NORM_ONLY = "", "concentration from the norm"
@@ -86,15 +94,22 @@ def run_experiment(
     started = time.perf_counter()
     protocols = experiment.load(size)
     loaded = time.perf_counter()
+    logger.info("%s: read and embedded in %.0f s", experiment.name, loaded - started)
     runs: dict[str, list[Results]] = {}
     for seed in range(seeds):
         for variant, protocol in protocols(seed).items():
             targets = list(fpir) if variant == MAIN else [sorted(fpir)[len(fpir) // 2]]
             # Intervals are drawn jointly below; those of a single seed are not reported.
-            runs.setdefault(variant, []).append(evaluate(protocol, fpir=targets, n_resamples=2, seed=seed))
+            runs.setdefault(variant, []).append(evaluate(protocol, fpir=targets, prr=PRR, n_resamples=2, seed=seed))
+        logger.info(
+            "%s: seed %d of %d done after %.0f s", experiment.name, seed + 1, seeds, time.perf_counter() - started
+        )
         if size.progress is not None:
             size.progress(seed + 1, seeds, f"seed {seed}")
-    variants = [_variant(name, some, n_resamples) for name, some in runs.items()]
+    with warnings.catch_warnings():
+        # A number without a value carries its reason in the document instead of a warning for each method and seed.
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        variants = [_variant(name, some, n_resamples) for name, some in runs.items()]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -176,7 +191,7 @@ def _prr(key: str, points: Sequence[PointResult], resamples: Sequence[SubjectBoo
         [
             _without_value(resample)
             if (quality := point.of(key).quality) is None
-            else bootstrap_prr(quality, **_flags(point), resamples=resample, metric=metric)
+            else bootstrap_prr(quality, **_flags(point), resamples=resample, metric=metric, prr=PRR)
             for point, resample in zip(points, resamples)
         ]
     )

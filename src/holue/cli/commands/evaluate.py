@@ -10,20 +10,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table as RichTable
 
-from holue.cli.output import Json, console, print_json_text, say
+from holue.cli.output import Json, print_json_text, say
 from holue.cli.several import separated
 from holue.cli.spelling import spelled
+from holue.cli.table import print_table
 from holue.datasets.formats.folder import load_folder
 from holue.errors import InvalidParameterError
-from holue.evaluation.comparison.results import Results
+from holue.evaluation.comparison.results import FORMAT, Results, results_json
 from holue.evaluation.comparison.settings import Settings
 from holue.evaluation.comparison.study import evaluate as run_study
-from holue.evaluation.deployment.trust_study import trust_study
-from holue.evaluation.report.report import check_destination, results_json, write_report
-from holue.evaluation.report.tables import Cell, Table, prr_table, recognition_table
+from holue.evaluation.report.result_folder import check_result_folder
+from holue.evaluation.report.tables import accuracy_table, prr_table, recognition_table
 from holue.progress import progress_bar
 
 DEFAULTS = Settings()
@@ -58,6 +56,13 @@ def evaluate(
     ] = None,
     temperature: Annotated[float, typer.Option(help="Temperature T of HolUE.")] = DEFAULTS.temperature,
     unknown_prior: Annotated[float, typer.Option(help="Prior of 'not enrolled'.")] = DEFAULTS.unknown_prior,
+    prr: Annotated[
+        str,
+        typer.Option(
+            metavar="counted|paper",
+            help="How far PRR filters: --max-rejection of the probes that its metric counts, or of all, as in the paper.",
+        ),
+    ] = DEFAULTS.prr,
     trust: Annotated[
         bool | None,
         typer.Option(
@@ -82,7 +87,7 @@ def evaluate(
     targets = [_number("--fpir", text) for text in separated(fpir or [])] or list(DEFAULTS.fpir)
     names = separated(methods or []) or ["all"]
     if report is not None:
-        check_destination(report)
+        check_result_folder(report, format=FORMAT, what="report")
     protocol = load_folder(folder)
     quiet = json or not sys.stderr.isatty()
     with nullcontext(None) if quiet else progress_bar("evaluating") as progress:
@@ -97,11 +102,14 @@ def evaluate(
             points=points,
             temperature=temperature,
             unknown_prior=unknown_prior,
+            prr=prr,  # type: ignore[arg-type]
             progress=progress,
         )
         if (report is not None and not results.settings.is_oracle) if trust is None else trust:
             if progress is not None:
                 progress(1, 1, "which answers to act on")
+            from holue.evaluation.deployment.trust_study import trust_study
+
             study = trust_study(
                 protocol, target_fpir=results.settings.fpir[0], n_resamples=min(resamples, 1000), seed=seed
             )
@@ -111,15 +119,17 @@ def evaluate(
         if report is not None:
             if progress is not None:
                 progress(1, 1, "writing the report")
+            from holue.evaluation.report.report import write_report
+
             write_report(results, report, command=_command(folder, names, results, trust))
     if json:
         print_json_text(results_json(results))
         return
-    for table, intervals in ((prr_table(results), True), (recognition_table(results), False)):
-        console.print(_rich(table, intervals))
-        for note in table.notes:
-            say(note, "dim")
-    say(f"\n{results.answer}", "bold")
+    say(f"{results.headline}\n", "bold")
+    print_table(prr_table(results), intervals=True)
+    print_table(accuracy_table(results), intervals=False)
+    print_table(recognition_table(results), intervals=False)
+    say(results.answer)
     if results.trust is not None:
         say(results.trust.answer)
     if report is not None:
@@ -139,6 +149,7 @@ def _command(folder: Path, names: list[str], results: Results, trust: bool | Non
         ("--unknown-prior", settings.unknown_prior, DEFAULTS.unknown_prior),
     ):
         words += [] if value == default else [option, f"{value:g}"]
+    words += [] if settings.prr == DEFAULTS.prr else ["--prr", settings.prr]
     words += [] if trust is None else ["--trust" if trust else "--no-trust"]
     return f"{shlex.join(words)} --report OUT"  # the same results are the same bytes, wherever they are written
 
@@ -148,18 +159,3 @@ def _number(option: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidParameterError(f"{option} takes numbers between 0 and 1, got {text!r}") from None
-
-
-def _rich(table: Table, intervals: bool) -> RichTable:
-    shown = RichTable(title=escape(f"{table.title}; {table.threshold}"), title_justify="left")
-    for i, head in enumerate(table.head):
-        shown.add_column(escape(head), justify="right" if i else "left")
-    for name, cells in table.rows:
-        shown.add_row(escape(name), *(_rich_cell(cell, intervals) for cell in cells))
-    return shown
-
-
-def _rich_cell(cell: Cell, interval: bool) -> str:
-    style = {1: "bold", 2: "underline"}.get(cell.place)
-    value = f"[{style}]{cell.value}[/]" if style else cell.value
-    return f"{value}\n[dim]{cell.interval}[/]" if interval and cell.interval else value

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table as RichTable
 
 from holue.artifact import write_text
-from holue.cli.output import Json, console, print_json, say
+from holue.cli.output import Json, print_json, say
+from holue.cli.table import print_table
 from holue.errors import InvalidFileError
+from holue.evaluation.report.drawing import Drawing
 from holue.progress import progress_bar
 
 
@@ -42,7 +42,7 @@ def experiment(
     from holue.experiments.experiment import Size, run_experiment
     from holue.experiments.registry import find_experiment
     from holue.experiments.tables.experiment_report import check_destination, write_experiment
-    from holue.experiments.tables.summary_tables import prr_table, recognition_table
+    from holue.experiments.tables.summary_tables import accuracy_table, prr_table, recognition_table
 
     chosen = find_experiment(name)
     if report is not None:
@@ -57,13 +57,8 @@ def experiment(
         print_json(document)
         return
     main = document["variants"][0]
-    for table in (recognition_table(main), prr_table(main)):
-        shown = RichTable(title=escape(f"{table.title}; {table.threshold}"), title_justify="left")
-        for head in table.head:
-            shown.add_column(head)
-        for row, cells in table.rows:
-            shown.add_row(row, *(f"{cell.value} ({cell.interval})" if cell.interval else cell.value for cell in cells))
-        console.print(shown)
+    for table in (recognition_table(main), prr_table(main), accuracy_table(main)):
+        print_table(table, intervals=True)
     if report is not None:
         say(f"The report is in {report}; start with report.md.")
 
@@ -81,9 +76,11 @@ def results(
     """Make one page of results from the runs of experiments, beside the paper's numbers.
 
     Reads the `results.json` of every run and writes what was won and what was not: no number on the page is typed by hand.
-    With `--json` prints the summary alone. Example: `holue results lfw-run speakers-run --out docs/results.md`
+    With `--out` the charts at its top go into the folder `images` beside the page. With `--json` prints the summary alone.
+    Example: `holue results lfw-run speakers-run --out docs/results.md`
     """
     from holue.experiments.tables.experiment_report import read_experiment
+    from holue.experiments.tables.results_chart import results_charts
     from holue.experiments.tables.results_page import results_page, summary
 
     documents = [read_experiment(run) for run in runs]
@@ -92,7 +89,8 @@ def results(
         if not remarks.is_file():
             raise InvalidFileError(f"{remarks}: no such file of remarks")
         text = remarks.read_text(encoding="utf-8")
-    page = results_page(documents, text)
+    charts = {} if out is None else _saved_charts(results_charts(documents), out.parent)
+    page = results_page(documents, text, charts)
     if out is not None:
         write_text(out, page)
     if json:
@@ -101,3 +99,11 @@ def results(
         typer.echo(page)
     else:
         say(f"Written: {out}")
+
+
+def _saved_charts(charts: list[Drawing], folder: Path) -> dict[str, str]:
+    """Save the charts beside the page; their paths from the page, and their captions."""
+    (folder / "images").mkdir(exist_ok=True)
+    for chart in charts:
+        (folder / "images" / f"{chart.name}.svg").write_text(chart.svg, "utf-8")
+    return {f"images/{chart.name}.svg": chart.caption for chart in charts}

@@ -150,10 +150,13 @@ def _templates(part: ProtocolPart, prefix: str) -> tuple[Samples, Samples]:
         concentration=gallery.concentrations,
     )
     pfe = qualities.get("pfe")
+    names = part.probe_samples
     searched = Samples(
         probes.directions,
         subject_id=_qualified(part.probe_subjects, prefix),
         template_id=part.probe_templates,
+        # A template of several samples has no name, and a file has names for all rows or none.
+        sample_id=None if names is None or (names == "").any() else names,
         group=part.groups,
         more_groups=part.more_groups,
         concentration=probes.concentrations,

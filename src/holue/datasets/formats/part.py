@@ -34,7 +34,7 @@ def part_from_samples(
     subjects, enrolled = _pooled(gallery, gallery.subjects, weighting)
     if probes.template_id is None:
         templates, probe_subjects, groups, more = None, probes.subjects, probes.group, probes.more_groups
-        pooled, qualities = _unpooled(probes), _quality_columns(probes)
+        pooled, qualities, names = _unpooled(probes), _quality_columns(probes), probes.sample_id
     else:
         templates, pooled = _pooled(probes, probes.template_id, weighting)
         probe_subjects = one_per_template(probes, "subject_id")
@@ -44,6 +44,7 @@ def part_from_samples(
             name: pool_scores(column, probes.template_id, media=probes.media_id)
             for name, column in _quality_columns(probes).items()
         }
+        names = _sample_of_each_template(probes)
     try:
         return ProtocolPart(
             Gallery(subjects, (enrolled.directions,), enrolled.concentrations),
@@ -54,6 +55,7 @@ def part_from_samples(
             groups,
             source,
             more,
+            names,
         )
     except InvalidInputError as error:
         raise InvalidFileError(f"{gallery.origin} and {probes.origin}: {error}") from error
@@ -72,6 +74,15 @@ def one_per_template(samples: Samples, key: str) -> Subjects:
             f"({listed(values)}); a template shows one {key.removesuffix('_id')}"
         )
     return column[first]
+
+
+def _sample_of_each_template(samples: Samples) -> Subjects | None:
+    """The name of each template's sample, in the order of sorted template ids; ``""`` where it has several."""
+    if samples.sample_id is None:
+        return None
+    _, first, count = np.unique(samples.required("template_id"), return_index=True, return_counts=True)
+    names = samples.sample_id[first]
+    return names if (count == 1).all() else np.where(count == 1, names.astype(np.str_), "")
 
 
 def _pooled(samples: Samples, group: Subjects, weighting: str) -> tuple[Subjects, Embeddings]:

@@ -6,7 +6,7 @@ File format, ``.npz`` or ``.parquet``; one row (one table row) per sample:
     subject_id      (n,)    integers or strings: whose sample it is
     template_id     (n,)    optional: samples of one template are pooled
     media_id        (n,)    optional: frames of one video share a medium (mean within, sum over media)
-    sample_id       (n,)    optional: names of the samples, for protocols that list names
+    sample_id       (n,)    optional: names of the samples, for reports and for protocols that list names
     concentration   (n,)    optional: κ_x > 0
     variance        (n, d) or (n, 1)  optional: σ² > 0 of a Gaussian embedding, gives the quality −H(σ²)
     scale, quality  (n,)    optional: scores, higher = more reliable

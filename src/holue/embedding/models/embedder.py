@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from holue.errors import (
     MissingDependencyError,
 )
 from holue.progress import Progress
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,7 @@ class OnnxEmbedder:
             parts.append(self._chunk(chunk))
             if progress is not None:
                 progress(start + len(chunk), len(samples), chunk[-1].sample_id)
+        logger.info("%d samples embedded by %s", len(samples), self.specification.name)
         features = None
         if self.specification.features is not None:
             features = np.concatenate([part["features"] for part in parts])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from holue.gallery.subjects import Subjects
 from holue.progress import Progress
 
 Tensor = torch.Tensor
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ def train(
         module.load_state_dict(saved.weights)
         restore_optimizer(optimizer, saved.optimizer)
         history, best = TrainingHistory(**saved.story), saved.best_weights
+        logger.info("resumed after epoch %d from %s", len(history.training_loss), path)
     while not history.finished:
         epoch = len(history.training_loss)
         # Seeded by the epoch, not by what came before it: a resumed run draws what an unbroken one would.
@@ -121,9 +124,10 @@ def train(
         best = _judge(history, held_out, settings, module, best)
         if path is not None:
             Checkpoint(module.state_dict(), best, optimizer_state(optimizer), asdict(history)).save(path)
+        note = f"loss {history.training_loss[-1]:.4g}" + ("" if held_out is None else f", held out {held_out:.4g}")
+        logger.info("epoch %d of %d: %s", epoch + 1, settings.epochs, note)
         if progress is not None:
-            note = f"loss {history.training_loss[-1]:.4g}"
-            progress(epoch + 1, settings.epochs, note if held_out is None else f"{note}, held out {held_out:.4g}")
+            progress(epoch + 1, settings.epochs, note)
     module.load_state_dict(best)
     module.eval()
     return history

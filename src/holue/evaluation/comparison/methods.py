@@ -1,8 +1,8 @@
 """Method: a way to order probes by reliability, as an evaluation compares them.
 
-A method is a score of :data:`holue.recognition.quality.SCORES`, computed from what the gallery says about a probe, or a column of
-sample quality that came with the files. The recogniser's score "quality" reads the concentration κ_x, which the paper calls
-SCF; here it goes by that name, and ``quality`` selects every sample quality that the files have.
+A method is a score of :data:`holue.recognition.quality.SCORES` or of an installed package, computed from what the gallery says
+about a probe, or a column of sample quality that came with the files. The recogniser's score "quality" reads the concentration
+κ_x, which the paper calls SCF; here it goes by that name, and ``quality`` selects every sample quality that the files have.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from holue.errors import InvalidParameterError
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.quality.installed import installed_scores
 
 ALL, SAMPLE_QUALITIES = "all", "quality"
 """Names that select several methods."""
@@ -88,7 +89,8 @@ def known_methods(protocol: IdentificationProtocol | None = None) -> tuple[Metho
     columns = () if protocol is None else (*protocol.quality_names, *protocol.unpaired_qualities)
     others = (Method(column, column, column=column) for column in columns if column not in named)
     scores = (Method(key, score.name, score) for key, score in SCORES.items() if key != "quality")
-    return (*named.values(), *others, *scores)
+    foreign = (Method(one.key, one.score.name, one.score) for one in installed_scores() if one.score is not None)
+    return (*named.values(), *others, *scores, *foreign)
 
 
 def choose_methods(
@@ -99,14 +101,26 @@ def choose_methods(
     A name is a method's key or the paper's name in any case, or ``all``, or ``quality`` for every sample quality.
     """
     known = known_methods(protocol)
-    wanted = _selected([names] if isinstance(names, str) else list(names), known)
+    asked = [names] if isinstance(names, str) else list(names)
+    broken = _broken(asked)
+    wanted = _selected(asked, known)
     missing = {method: _why_missing(method, protocol) for method in known if method in wanted}
     chosen = tuple(method for method, reason in missing.items() if reason is None)
-    skipped = tuple(Skipped(m.key, m.name, reason) for m, reason in missing.items() if reason is not None)
+    skipped = (*(Skipped(m.key, m.name, reason) for m, reason in missing.items() if reason is not None), *broken)
     if not chosen:
         reasons = "; ".join(f"{method.name}: {method.reason}" for method in skipped)
         raise InvalidParameterError(f"methods: none of them can be evaluated on {protocol.name!r}: {reasons}")
     return chosen, skipped
+
+
+def _broken(names: list[str]) -> tuple[Skipped, ...]:
+    """Scores of other packages that cannot be used: an error where one is asked for by name, else skipped among all."""
+    asked = {str(name).strip().lower() for name in names}
+    broken = [one for one in installed_scores() if one.error is not None]
+    for one in broken:
+        if one.key.lower() in asked and one.key.lower() not in SCORES:
+            raise InvalidParameterError(f"methods: {one.key!r} cannot be used: {one.error}")
+    return tuple(Skipped(one.key, one.key, one.error or "") for one in broken if ALL in asked)
 
 
 def _selected(names: list[str], known: tuple[Method, ...]) -> set[Method]:

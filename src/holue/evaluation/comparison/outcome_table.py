@@ -42,6 +42,7 @@ def outcome_columns(results: Results, point: PointResult) -> dict[str, NDArray[A
         "p_unknown": point.p_unknown,
     }
     optional = {
+        "sample_id": None if part.probe_samples is None else _or_null(part.probe_samples),
         "template_id": part.probe_templates,
         "group": part.groups,
         **{f"group_{name}": column for name, column in part.more_groups.items()},
@@ -55,6 +56,15 @@ def outcome_columns(results: Results, point: PointResult) -> dict[str, NDArray[A
         missing = np.full(n, None, dtype=object)
         columns[f"quality_{result.method.key}"] = missing if result.quality is None else result.quality
     return columns
+
+
+def _or_null(samples: NDArray[Any]) -> NDArray[Any]:
+    """The samples' names, null for a template of several."""
+    if samples.dtype.kind != "U":
+        return samples
+    named = samples.astype(object)
+    named[samples == ""] = None
+    return named
 
 
 def write_outcomes(results: Results, path: str | Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypedDict
@@ -14,12 +14,11 @@ from holue.errors import CalibrationDataError, InvalidConcentrationError
 from holue.evaluation.columns import BoolArray, FloatArray
 from holue.evaluation.comparison.methods import Method
 from holue.evaluation.comparison.results import CURVE_METRICS, MethodResult, PointResult
-from holue.evaluation.comparison.sampled_quality import SharedSampleQuality
 from holue.evaluation.comparison.settings import Settings
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
 from holue.evaluation.intervals.estimates import Estimate, bootstrap_calibration_error
 from holue.evaluation.intervals.intervals import Bootstrapped, bootstrap_metric, bootstrap_prr, paired_difference
-from holue.evaluation.metrics.rejection import prediction_rejection, rejection_grid
+from holue.evaluation.metrics.rejection import PrrRange, prediction_rejection, rejection_grid
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.recognition.calibration.truth import correct_answers, truth_rows
@@ -44,10 +43,11 @@ class Flags(TypedDict):
 
 
 class Grid(TypedDict):
-    """What every rejection curve takes."""
+    """What every prediction rejection ratio takes."""
 
     max_rejection: float
     points: int | None
+    prr: PrrRange
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,18 @@ class _Scored:
 
     quality: FloatArray | None
     reason: str | None = None
+
+
+class SharedSampleQuality(MonteCarloQuality):
+    """HolUE-MC for readings whose terms were sampled beforehand, all operating points together."""
+
+    def __init__(self, sampled: Mapping[Reading, FloatArray]) -> None:
+        super().__init__()
+        self.sampled = sampled
+
+    def terms(self, reading: Reading) -> FloatArray:
+        """KL₁ and KL₂ as (n, 2)."""
+        return self.sampled[reading]
 
 
 class PointStudy:
@@ -108,16 +120,21 @@ class PointStudy:
     def result(self, target: float, dev_point: OperatingPoint, point: OperatingPoint) -> PointResult:
         """All numbers, with their intervals."""
         columns = {method: one.quality for method, one in self.scored.items() if one.quality is not None}
-        tested = [(method, quality) for method, quality in self.renormalised.items()]
-        ratios = _in_threads(self._bootstrap_prr, [*columns.values(), *(quality for _, quality in tested)])
-        prr = dict(zip(columns, ratios))
-        estimates = {method: self._prr_estimate(ratio, columns[method]) for method, ratio in prr.items()}
+        prr = self._bootstrap_prr("f1", columns)
+        estimates = {method: self._prr_estimate("f1", ratio, columns[method]) for method, ratio in prr.items()}
+        by_accuracy = {
+            method: self._prr_estimate("accuracy", ratio, columns[method])
+            for method, ratio in self._bootstrap_prr("accuracy", columns).items()
+        }
         best = max(
             (method for method in prr if estimates[method].value is not None),
             key=lambda method: estimates[method].value or 0.0,
             default=None,
         )
-        test = {m: self._prr_estimate(ratio, q) for (m, q), ratio in zip(tested, ratios[len(columns) :])}
+        test = {
+            method: self._prr_estimate("f1", ratio, self.renormalised[method])
+            for method, ratio in self._bootstrap_prr("f1", self.renormalised).items()
+        }
         return PointResult(
             target_fpir=target,
             development=dev_point,
@@ -131,6 +148,7 @@ class PointStudy:
                     method,
                     one.quality,
                     estimates.get(method) or Estimate.undefined(one.reason or ""),
+                    by_accuracy.get(method) or Estimate.undefined(one.reason or ""),
                     self._calibration(method, one.quality),
                     self._behind(prr, best, method),
                 )
@@ -149,15 +167,20 @@ class PointStudy:
 
     @property
     def _grid(self) -> Grid:
-        return Grid(max_rejection=self.settings.max_rejection, points=self.settings.points)
+        return Grid(max_rejection=self.settings.max_rejection, points=self.settings.points, prr=self.settings.prr)
 
-    def _bootstrap_prr(self, quality: FloatArray) -> Bootstrapped:
-        return bootstrap_prr(quality, **self._flags, resamples=self.resamples, **self._grid)
+    def _bootstrap_prr(self, metric: str, columns: Mapping[Method, FloatArray]) -> dict[Method, Bootstrapped]:
+        def ratio(quality: FloatArray) -> Bootstrapped:
+            return bootstrap_prr(quality, **self._flags, resamples=self.resamples, metric=metric, **self._grid)
 
-    def _prr_estimate(self, ratio: Bootstrapped, quality: FloatArray) -> Estimate:
+        # The compiled loop holds no lock, and every column is its own.
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            return dict(zip(columns, pool.map(ratio, columns.values())))
+
+    def _prr_estimate(self, metric: str, ratio: Bootstrapped, quality: FloatArray) -> Estimate:
         reason = None
         if np.isnan(ratio.estimate):
-            reason = prediction_rejection(quality, **self._flags, **self._grid).reason
+            reason = prediction_rejection(quality, **self._flags, metric=metric, **self._grid).reason
         return Estimate.of(ratio, self.settings.level, reason)
 
     def _recognition(self) -> dict[str, Estimate]:
@@ -184,7 +207,8 @@ class PointStudy:
         return Estimate.of(paired_difference(prr[best], prr[method]), self.settings.level)
 
     def _curves(self, metric: str, columns: dict[Method, FloatArray]) -> dict[str, FloatArray]:
-        grid = Grid(max_rejection=self.settings.max_rejection, points=CURVE_POINTS)
+        # The whole range is drawn, wherever the ratio's ends.
+        grid = Grid(max_rejection=self.settings.max_rejection, points=CURVE_POINTS, prr="paper")
         each = {m.key: prediction_rejection(q, **self._flags, metric=metric, **grid) for m, q in columns.items()}
         any_of = next(iter(each.values()), None)
         references = {} if any_of is None else {"random": any_of.random.values, "oracle": any_of.oracle.values}
@@ -200,9 +224,3 @@ def normalised_on(score: HolisticSumQuality, reading: Reading) -> FloatArray:
     own = Standardizer()
     own.fit(terms)
     return score.head(own(terms)) if isinstance(score, HolisticMLPQuality) else np.asarray(own(terms).sum(axis=1))
-
-
-def _in_threads(work: Callable[[FloatArray], Bootstrapped], columns: list[FloatArray]) -> list[Bootstrapped]:
-    # The compiled loop holds no lock, and every column is its own.
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(work, columns))

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holue.evaluation.columns import FloatArray
+from holue.evaluation.comparison.headline import answer, headline, missed
 from holue.evaluation.comparison.methods import Method, Skipped
 from holue.evaluation.comparison.settings import Settings
-from holue.evaluation.deployment.trust_study import TrustStudy
 from holue.evaluation.intervals.estimates import Estimate, rounded
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.model.shared_samples import N_SAMPLES
+
+if TYPE_CHECKING:
+    from holue.evaluation.deployment.trust_study import TrustStudy
 
 FORMAT, VERSION = "holue-evaluation", 1
 CURVE_METRICS = ("f1", "fpir", "fnir", "misidentifications")
@@ -31,13 +35,15 @@ REFERENCES = ("random", "oracle")
 class MethodResult:
     """How well one method's quality orders the probes at one operating point.
 
-    ``quality`` is None where the method could not be fitted, and ``prr.reason`` says why. ``behind_best`` is the paired
-    difference of the best method's PRR and this one's; None for the best itself.
+    ``prr`` is that of F1, ``prr_accuracy`` that of accuracy. ``quality`` is None where the method could not be fitted, and
+    ``prr.reason`` says why. ``behind_best`` is the paired difference of the best method's PRR of F1 and this one's; None for
+    the best itself.
     """
 
     method: Method
     quality: FloatArray | None
     prr: Estimate
+    prr_accuracy: Estimate
     calibration: Estimate | None
     behind_best: Estimate | None
 
@@ -47,6 +53,7 @@ class MethodResult:
         return {
             "name": self.method.name,
             "prr_f1": self.prr.document(),
+            "prr_accuracy": self.prr_accuracy.document(),
             **{name: number.document() for name, number in given.items() if number is not None},
         }
 
@@ -83,6 +90,7 @@ class PointResult:
         counts = self.outcomes.counts
         return {
             "target_fpir": self.target_fpir,
+            "fpir_missed": missed(self),
             "development": _point_document(self.development),
             "evaluation": _point_document(self.point),
             "solved_for": self.point.solved,
@@ -136,8 +144,13 @@ class Results:
         return np.asarray(part.gallery.subjects[self.top_index[:, 0]] == part.probe_subjects)
 
     @property
+    def headline(self) -> str:
+        """What to do, in one sentence."""
+        return headline(self)
+
+    @property
     def answer(self) -> str:
-        """The outcome in a sentence or two, at the first operating point."""
+        """The outcome in a few sentences, at the first operating point."""
         return answer(self)
 
     def document(self) -> dict[str, Any]:
@@ -145,6 +158,7 @@ class Results:
         return {
             "format": FORMAT,
             "version": VERSION,
+            "headline": self.headline,
             "answer": self.answer,
             "threshold": {"from": self.settings.threshold_from, "label": self.settings.label},
             "protocol": {
@@ -169,41 +183,9 @@ class Results:
         }
 
 
-def answer(results: Results) -> str:
-    """Which method is best at the first operating point, by how much, and what filtering by it gains."""
-    point, level = results.points[0], f"{results.settings.level:.0%}".replace("%", " %")
-    start = f"At FPIR {point.target_fpir:g} ({results.settings.label}), "
-    ranked = point.ranked
-    if not ranked:
-        reason = next((result.prr.reason for result in point.methods if result.prr.reason), "no method has a value")
-        return f"{start}no method can be ranked: {reason}."
-    best = ranked[0]
-    sentence = (
-        f"{start}filtering by {best.method.name} gains {_share(best.prr.value)} of what a perfect filter could gain in F1"
-        f"{_between(best.prr, level)}"
-    )
-    if len(ranked) > 1:
-        second = ranked[1]
-        sentence += f"; next is {second.method.name} with {_share(second.prr.value)}"
-        behind = second.behind_best
-        if behind is not None and behind.low is not None:
-            sentence += ", clearly behind" if behind.low > 0 else ", not clearly behind (the paired interval holds 0)"
-    f1 = point.curves["f1"][best.method.key]
-    tenth = int(np.argmin(np.abs(point.fractions - 0.1)))
-    if np.isfinite(f1[[0, tenth]]).all() and tenth:
-        aside = _share(point.fractions[tenth])
-        sentence += f". Setting the least reliable {aside} aside moves F1 from {f1[0]:.3f} to {f1[tenth]:.3f}"
-    return f"{sentence}."
-
-
-def _share(value: float | None) -> str:
-    return f"{value:.0%}".replace("%", " %")
-
-
-def _between(number: Estimate, level: str) -> str:
-    if number.low is None or number.high is None:
-        return ""
-    return f" ({level} interval {100 * number.low:.0f} to {100 * number.high:.0f} %)"
+def results_json(results: Results) -> str:
+    """The results document as strict JSON."""
+    return json.dumps(results.document(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def _point_document(point: OperatingPoint) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from holue.errors import InvalidParameterError
-from holue.evaluation.metrics.rejection import check_grid
+from holue.evaluation.metrics.rejection import PrrRange, check_grid, check_prr
 from holue.recognition.checks import check_positive, check_share, is_number
 
 ThresholdFrom = Literal["dev", "eval"]
@@ -37,6 +37,7 @@ class Settings:
     points: int | None = None
     temperature: float = 20.0
     unknown_prior: float = 0.5
+    prr: PrrRange = "counted"
 
     def __post_init__(self) -> None:
         for value in self.fpir:
@@ -55,6 +56,7 @@ class Settings:
         _check_whole("seed", self.seed, 0)
         check_share("level", self.level)
         check_grid(self.max_rejection, self.points)
+        check_prr(self.prr)
         check_positive("temperature", self.temperature)
         check_share("unknown_prior", self.unknown_prior)
 

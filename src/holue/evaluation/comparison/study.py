@@ -10,6 +10,7 @@ from the evaluation part's labels, as the paper's tables did; it is an oracle, a
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import warnings
@@ -22,11 +23,12 @@ from threadpoolctl import threadpool_limits
 
 from holue.errors import GalleryTooSmallError
 from holue.evaluation.columns import FloatArray
-from holue.evaluation.comparison.methods import ALL, Method, Skipped, choose_methods
+from holue.evaluation.comparison.methods import ALL, Method, Skipped, choose_methods, grouped_reasons
 from holue.evaluation.comparison.point_study import PointStudy
 from holue.evaluation.comparison.results import Results
 from holue.evaluation.comparison.settings import Settings, ThresholdFrom, as_targets
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
+from holue.evaluation.metrics.rejection import PrrRange
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evidence.scan import scan
@@ -36,6 +38,7 @@ from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import Reading
 
 TOP_K = 5
+logger = logging.getLogger(__name__)
 
 
 class Progress(Protocol):
@@ -57,16 +60,17 @@ def evaluate(
     points: int | None = None,
     temperature: float = 20.0,
     unknown_prior: float = 0.5,
+    prr: PrrRange = "counted",
     level: float = 0.95,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
-    """Evaluate every method at every target FPIR: PRR of F1, recognition rates and calibration, with intervals.
+    """Evaluate every method at every target FPIR: PRR of F1 and of accuracy, recognition rates and calibration, with intervals.
 
     ``methods``: names of :func:`holue.evaluation.comparison.methods.known_methods`, or "all"; those the files lack data for are
-    listed in ``Results.skipped``. ``max_rejection`` and ``points`` are those of
-    :func:`holue.evaluation.metrics.rejection.prediction_rejection_ratio` (``points=20`` is the paper's grid). Intervals are
-    percentiles of ``n_resamples`` bootstrap resamples of the evaluation subjects, shared by all methods. ``seed`` drives the
+    listed in ``Results.skipped``. ``max_rejection``, ``points`` and ``prr`` are those of
+    :func:`holue.evaluation.metrics.rejection.prediction_rejection_ratio` (``prr="paper", points=20`` is the paper's). Intervals
+    are percentiles of ``n_resamples`` bootstrap resamples of the evaluation subjects, shared by all methods. ``seed`` drives the
     resamples and the training of the head; the same seed gives the same numbers.
 
     >>> from holue.gallery.embeddings import Embeddings
@@ -83,7 +87,16 @@ def evaluate(
     True
     """
     settings = Settings(
-        as_targets(fpir), threshold_from, n_resamples, level, seed, max_rejection, points, temperature, unknown_prior
+        as_targets(fpir),
+        threshold_from,
+        n_resamples,
+        level,
+        seed,
+        max_rejection,
+        points,
+        temperature,
+        unknown_prior,
+        prr,
     )
     for role, part in protocol.parts.items():
         if len(part.gallery) < 2:
@@ -91,6 +104,9 @@ def evaluate(
                 f"the {role} gallery holds 1 subject: nobody to be mistaken for, so nothing to compare; enrol at least 2"
             )
     chosen, skipped = choose_methods(methods, protocol)
+    logger.info("evaluating %s by %s", protocol.name, ", ".join(method.name for method in chosen))
+    for reason, names in grouped_reasons(skipped).items():
+        logger.info("not evaluated: %s (%s)", names, reason)
     steps = _Steps(progress, 2 + _is_fitting(chosen) + _is_sampling(chosen) + len(settings.fpir) * (len(chosen) + 1))
     with warnings.catch_warnings():
         # A number without a value carries its reason in the results instead.
@@ -141,6 +157,15 @@ def _study(
         steps(f"intervals at FPIR {target:g}")
         results.append(study.result(target, dev_point, point))
     steps.finish()
+    for result in results:
+        reached = result.recognition["fpir"].value
+        logger.info(
+            "FPIR %g: threshold %.4f, reached %s, best method %s",
+            result.target_fpir,
+            result.point.threshold,
+            "no value" if reached is None else f"{reached:.3g}",
+            result.best,
+        )
     evidence = readings[0].evidence
     return Results(
         protocol,
@@ -216,6 +241,7 @@ class _Steps:
         self.lock = threading.Lock()
 
     def __call__(self, note: str) -> None:
+        logger.debug("%s", note)
         with self.lock:
             if self.progress is not None:
                 self.progress(self.begun, self.total, note)

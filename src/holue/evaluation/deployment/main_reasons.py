@@ -54,7 +54,7 @@ def main_reasons(rehearsal: Rehearsal, filtered: BoolArray) -> MainReasons | Non
     reasons = explain(rehearsal.reading, quality.judge, quality.typical)
     cause = np.array(reasons.main_cause)
     part, correct = rehearsal.protocol.evaluation, rehearsal.outcomes.correct
-    names = part.probe_templates if part.probe_templates is not None else np.arange(len(cause))
+    names = part.probe_names
 
     def count(rows: BoolArray) -> dict[str, int]:
         return {name: int((rows & (cause == name)).sum()) for name in (*CAUSES, "none")}
@@ -64,5 +64,5 @@ def main_reasons(rehearsal: Rehearsal, filtered: BoolArray) -> MainReasons | Non
         rows = np.flatnonzero(cause == name)
         if len(rows):
             row = int(rows[np.argmax(reasons.shares[rows, CAUSES.index(name)])])
-            examples.append(ReasonExample(name, str(names[row]), reasons.sentences[row], bool(correct[row])))
+            examples.append(ReasonExample(name, names[row], reasons.sentences[row], bool(correct[row])))
     return MainReasons(count(np.ones_like(correct)), count(~correct), count(filtered), tuple(examples))

@@ -14,7 +14,14 @@ from holue.errors import InvalidInputError, InvalidParameterError
 from holue.evaluation.columns import FloatArray, IntArray, numbers, same_length
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
 from holue.evaluation.metrics.rates import Metric, find_metric, metric_value
-from holue.evaluation.metrics.rejection import area_under, equal_areas, grid_of, prediction_rejection
+from holue.evaluation.metrics.rejection import (
+    PrrRange,
+    area_under,
+    counted_range,
+    equal_areas,
+    grid_of,
+    prediction_rejection,
+)
 from holue.evaluation.metrics.ties import RESAMPLED, filtered_curve
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning, undefined
 from holue.evaluation.outcomes import Outcomes
@@ -138,6 +145,7 @@ def bootstrap_prr(
     metric: str = "f1",
     max_rejection: float = 0.5,
     points: int | None = None,
+    prr: PrrRange = "counted",
 ) -> Bootstrapped:
     """``prediction_rejection_ratio``, on all probes and on each resample of subjects.
 
@@ -162,11 +170,12 @@ def bootstrap_prr(
         metric=metric,
         max_rejection=max_rejection,
         points=points,
+        prr=prr,
     )
     name = f"prediction rejection ratio of {metric}"
     estimate = whole.ratio if whole.reason is None else undefined(name, whole.reason)
     replicates = _resampled_ratios(
-        numbers("quality", quality), outcomes, find_metric(metric), resamples, max_rejection, points
+        numbers("quality", quality), outcomes, find_metric(metric), resamples, max_rejection, points, prr
     )
     return Bootstrapped(name, estimate, replicates, resamples)
 
@@ -199,6 +208,7 @@ def _resampled_ratios(
     resamples: SubjectBootstrap,
     max_rejection: float,
     points: int | None,
+    prr: PrrRange,
 ) -> FloatArray:
     levels, group = np.unique(quality, return_inverse=True)
     # In order of quality the curve is written front to back, which the cache likes.
@@ -216,6 +226,7 @@ def _resampled_ratios(
         metric.is_count,
         max_rejection,
         points or 0,
+        prr == "paper",
     )
     return replicates
 
@@ -242,6 +253,7 @@ def _ratio_of_each_resample(
     is_count: bool,
     max_rejection: float,
     points: int,
+    is_paper: bool,
 ) -> FloatArray:
     ratios = np.full(len(times_drawn), np.nan)
     for resample in range(len(times_drawn)):
@@ -258,14 +270,20 @@ def _ratio_of_each_resample(
             oracle_terms[1, truth] += times * is_other[i]
             oracle_terms[2, truth] += times
         n = oracle_terms[2].sum()
-        fractions, filtered = grid_of(n, max_rejection, points)
+        n_counted = n if is_count else oracle_terms[:2].sum()
+        reach = max_rejection if is_paper else counted_range(n, n_counted, max_rejection)
+        fractions, filtered = grid_of(n, reach, points)
         values = filtered_curve(terms[0], terms[1], terms[2], filtered, weight, is_count, RESAMPLED)
         oracle_values = filtered_curve(
             oracle_terms[0], oracle_terms[1], oracle_terms[2], filtered, weight, is_count, RESAMPLED
         )
-        random_values = np.full(len(fractions), values[0])
-        if is_count:
-            random_values *= 1 - filtered / n
+        if is_paper:
+            random_values = np.full(len(fractions), values[0])
+            if is_count:
+                random_values *= 1 - filtered / n
+        else:
+            blind = oracle_terms.sum(axis=1)
+            random_values = filtered_curve(blind[:1], blind[1:2], blind[2:], filtered, weight, is_count, RESAMPLED)
         oracle = area_under(oracle_values, fractions)
         random = area_under(random_values, fractions)
         if not equal_areas(oracle, random):

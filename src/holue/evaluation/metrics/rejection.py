@@ -2,8 +2,20 @@
 
 Three curves make a prediction rejection ratio: the one of a quality score, the *oracle*, which filters
 errors first, and *random*, which filters blindly. Ties in quality are averaged over their orders
-(``ties.py``), so no number here depends on the order of the input. The average is of the metric, not of the
-counts: a quality that says nothing, all tied, has a ratio of 0 only up to O(1/n).
+(``ties.py``), so no number here depends on the order of the input.
+
+How far the ratio filters (``prr=``):
+
+- ``"counted"``: up to ``max_rejection`` of the ``C`` probes that the metric counts. F1 does not count right
+  rejections, so for F1 ``C = TP + FA + FR + MI``. In every order some counted probe stays, so the metric has a
+  value at every point, whichever right answers a quality filters. ``random`` is the average over all orders.
+- ``"paper"``: up to ``max_rejection`` of all ``n`` probes, and ``random`` is the metric at fraction 0, held. A
+  quality that trusts right rejections most then filters every true positive before the range ends. F1 of what
+  stays is 0 or undefined there, however early the errors were found.
+
+For accuracy and error rate ``C = n`` and both are the same. Where a quality has found at least the share ``j/C``
+of the errors after ``j`` filtered probes, for every ``j``, F1 never falls below its start and ``"counted"`` is
+not negative: with ``E`` errors at most ``j − E·j/C = TP·j/C`` of the true positives are gone by then.
 
 The grid of filtered fractions:
 
@@ -18,6 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +42,9 @@ from holue.evaluation.metrics.ties import EXACT, filtered_curve
 from holue.evaluation.metrics.undefined import undefined
 from holue.evaluation.outcomes import OutcomeKind, Outcomes
 from holue.sphere.compiled import njit
+
+PrrRange = Literal["counted", "paper"]
+"""How far a prediction rejection ratio filters: a share of the probes that its metric counts, or of all probes."""
 
 _ROUNDING = 1e-9
 """Keeps 0.29·100 = 28.999… from losing a probe to the floor."""
@@ -83,6 +99,10 @@ class TieGroups:
         counted, others = metric.terms(by_kind)
         return cls(counted.astype(np.int64), others.astype(np.int64), by_kind.sum(axis=1))
 
+    def n_counted(self, metric: Metric) -> int:
+        """How many probes the metric counts; a plain count falls with every probe."""
+        return int((self.size if metric.is_count else self.counted + self.others).sum())
+
     def curve(self, metric: Metric, fractions: FloatArray, filtered: IntArray) -> RejectionCurve:
         """The metric after each number of filtered probes."""
         values = filtered_curve(self.counted, self.others, self.size, filtered, metric.weight, metric.is_count, EXACT)
@@ -98,6 +118,12 @@ def grid_of(n: int, max_rejection: float, points: int) -> tuple[FloatArray, IntA
     fractions = np.linspace(0, max_rejection, points)
     kept = np.floor((1 - fractions) * n + _ROUNDING).astype(np.int64)
     return fractions, n - np.maximum(kept, 1)
+
+
+@njit(cache=True, nogil=True)
+def counted_range(n: int, n_counted: int, max_rejection: float) -> float:
+    """``max_rejection`` of the probes that a metric counts, as a share of all; one of them always stays."""
+    return min(max_rejection * n_counted, max(n_counted - 1.0, 0.0)) / n
 
 
 @njit(cache=True, nogil=True)
@@ -212,6 +238,7 @@ def prediction_rejection(
     metric: str = "f1",
     max_rejection: float = 0.5,
     points: int | None = None,
+    prr: PrrRange = "counted",
 ) -> PredictionRejection:
     """``prediction_rejection_ratio`` with the three curves it comes from, and without a warning.
 
@@ -219,10 +246,13 @@ def prediction_rejection(
     'every decision is correct, so filtering cannot improve it'
     """
     chosen, order, outcomes = _check(quality, mated, accepted, correct_subject, metric, max_rejection, points)
-    grid = rejection_grid(len(outcomes), max_rejection, points)
+    check_prr(prr)
+    n, blind = len(outcomes), TieGroups.of(np.zeros(len(outcomes)), outcomes.kind, chosen)
+    reach = max_rejection if prr == "paper" else counted_range(n, blind.n_counted(chosen), max_rejection)
+    grid = rejection_grid(n, reach, points)
     curve = TieGroups.of(order, outcomes.kind, chosen).curve(chosen, *grid)
     oracle = TieGroups.of(outcomes.correct, outcomes.kind, chosen).curve(chosen, *grid)
-    random = _random_curve(outcomes, chosen, *grid)
+    random = _random_curve(outcomes, chosen, *grid) if prr == "paper" else blind.curve(chosen, *grid)
     reason = _why_undefined(curve, oracle, random, outcomes, chosen)
     ratio = math.nan if reason else (curve.area - random.area) / (oracle.area - random.area)
     return PredictionRejection(curve, oracle, random, ratio, reason)
@@ -237,18 +267,23 @@ def prediction_rejection_ratio(
     metric: str = "f1",
     max_rejection: float = 0.5,
     points: int | None = None,
+    prr: PrrRange = "counted",
 ) -> float:
     """Prediction rejection ratio: how much of what filtering can gain a quality score does gain.
 
     ``PRR = (A_unc − A_random) / (A_oracle − A_random)``: areas under the rejection curves of the quality,
-    of blind filtering (the metric at fraction 0, held) and of the oracle (errors first, then ties), by
-    trapezoids over filtered fractions up to ``max_rejection``. 1 is as good as the oracle, 0 no better
-    than blind, negative worse. For a metric that is better when lower both differences change sign, and
-    the ratio reads the same. Paper, section "Uncertainty estimation quality"; ``points=20`` is its grid,
-    the default grid has every count.
+    of blind filtering and of the oracle (errors first, then ties), by trapezoids. 1 is as good as the
+    oracle, 0 no better than blind, negative worse. For a metric that is better when lower both differences
+    change sign, and the ratio reads the same.
+
+    With ``prr="counted"`` up to ``max_rejection`` of the probes that the metric counts are filtered (for F1: all
+    but right rejections), so that the ratio is defined whenever the metric counts an error and a right answer.
+    ``prr="paper"`` with ``points=20`` is the paper's (section "Uncertainty estimation quality"): up to
+    ``max_rejection`` of all probes, on 20 points. The default grid has every count.
 
     NaN with an ``UndefinedMetricWarning`` when there are no errors, when no error counts against the
-    metric, or when the metric loses its value along a curve (say all mated probes are filtered).
+    metric, or, with ``prr="paper"``, when the metric loses its value along a curve (say all mated probes are
+    filtered).
 
     >>> prediction_rejection_ratio(
     ...     [0.2, 0.9, 0.1, 0.8],
@@ -266,6 +301,7 @@ def prediction_rejection_ratio(
         metric=metric,
         max_rejection=max_rejection,
         points=points,
+        prr=prr,
     )
     if result.reason is not None:
         return undefined(f"prediction rejection ratio of {metric}", result.reason)
@@ -291,20 +327,20 @@ def _why_undefined(
     outcomes: Outcomes,
     metric: Metric,
 ) -> str | None:
-    if curve.filtered[-1] == 0:
-        return f"not one of {len(outcomes)} probes is filtered; raise max_rejection or give more probes"
     if np.isnan(random.values[0]):
         return metric.undefined_when
     if outcomes.correct.all():
         return "every decision is correct, so filtering cannot improve it"
     if metric.higher_is_better and not np.isin(outcomes.kind, metric.counted).any():
         return f"{metric.name} is 0 whatever is filtered: not one decision that it counts is right"
+    if curve.filtered[-1] == 0:
+        return f"not one of {len(outcomes)} probes is filtered; raise max_rejection or give more probes"
     for name, candidate in (("quality", curve), ("oracle", oracle)):
         if candidate.undefined_from is not None:
             return (
                 f"{metric.name} has no value once the {name} has filtered a fraction of "
                 f"{candidate.undefined_from:.4g}: {metric.undefined_when} among those left; "
-                "lower max_rejection"
+                "lower max_rejection, or take prr='counted'"
             )
     if equal_areas(oracle.area, random.area):
         return (
@@ -329,6 +365,14 @@ def _check(
     order = outcomes.correct if quality is None else numbers("quality", quality)
     same_length(quality=order, mated=outcomes.mated)
     return chosen, order, outcomes
+
+
+def check_prr(prr: str) -> None:
+    """Check the name of a range."""
+    if prr not in get_args(PrrRange):
+        raise InvalidParameterError(
+            f"prr must be 'counted' (a share of the probes that the metric counts) or 'paper' (of all), got {prr!r}"
+        )
 
 
 def check_fraction(name: str, value: float) -> None:

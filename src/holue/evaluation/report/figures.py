@@ -1,4 +1,4 @@
-"""Figures: rejection curves, score histograms, DET curve and reliability diagram of an evaluation."""
+"""Figures: rejection curves, score histograms, DET curve, reliability diagram and decisions of an evaluation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 
 from holue.evaluation.columns import FloatArray
-from holue.evaluation.comparison.results import CURVE_METRICS, PointResult, Results
+from holue.evaluation.comparison.results import CURVE_METRICS, REFERENCES, PointResult, Results
+from holue.evaluation.deployment.three_way import ThreeWay
 from holue.evaluation.intervals.estimates import BINS
 from holue.evaluation.metrics.calibration_error import reliability_diagram
-from holue.evaluation.metrics.tradeoff import det_points
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
+from holue.evaluation.report.displays import (
+    CURVE_STYLES,
+    DetCurveDisplay,
+    RejectionCurveDisplay,
+    ScoreHistogramDisplay,
+)
 from holue.evaluation.report.drawing import (
     BLACK,
     BLUE,
@@ -29,6 +35,8 @@ from holue.evaluation.report.drawing import (
     new_figure,
 )
 
+SHOWN = 4
+"""Methods in a panel; with blind filtering and the oracle these are six curves."""
 # Families share a line style: sample quality dotted, gallery dashed, holistic solid.
 STYLES: dict[str, dict[str, Any]] = {
     "pfe": {"color": YELLOW, "linestyle": ":"},
@@ -48,6 +56,17 @@ STYLES: dict[str, dict[str, Any]] = {
     "oracle": {"color": BLACK, "linestyle": "-.", "linewidth": 1.2},
 }
 OTHER: dict[str, Any] = {"color": "#999933", "linestyle": ":"}
+PALE = "#D9D9D9"
+KINDS = (
+    ("accepted_right", "accepted, right", BLUE),
+    ("rejected_right", "rejected, right", SKY),
+    ("misidentifications", "misidentified", PURPLE),
+    ("false_acceptances", "stranger accepted", VERMILLION),
+    ("false_rejections", "enrolled rejected", ORANGE),
+    ("filtered_wrong", "filtered, would be wrong", GREEN),
+    ("filtered_right", "filtered, would be right", PALE),
+)
+"""What becomes of a probe, as the bars show it: field of the counts, label, colour."""
 TITLES = {
     "f1": "F1 (higher is better)",
     "fpir": "FPIR (lower is better)",
@@ -59,63 +78,104 @@ TITLES = {
 def all_figures(results: Results) -> list[Drawing]:
     """Every figure of an evaluation; those per operating point carry its FPIR in their name."""
     per_point = [draw(results, point) for point in results.points for draw in (rejection_curves, reliability)]
-    return [figure for figure in (*per_point, score_histograms(results), det_curve(results)) if figure is not None]
+    whole = (score_histograms(results), det_curve(results), three_way_figure(results))
+    return [figure for figure in (*per_point, *whole) if figure is not None]
+
+
+def page_panels(results: Results) -> list[Drawing]:
+    """The panels of the rejection curves one by one, for a page: a narrow one shows them below each other."""
+    return [_panel(results, point, metric) for point in results.points for metric in CURVE_METRICS]
+
+
+def shown_methods(results: Results) -> list[str]:
+    """Keys of the methods that are drawn: the best by PRR of F1 over all operating points, no two with the same curve."""
+    ratios = {
+        method.key: [value for point in results.points if (value := point.of(method.key).prr.value) is not None]
+        for method in results.methods
+    }
+    order = sorted(ratios, key=lambda key: -float(np.mean(ratios[key])) if ratios[key] else np.inf)
+    shown: list[str] = []
+    for key in order:
+        if all(key in point.curves["f1"] and not _repeats(point, key, shown) for point in results.points):
+            shown.append(key)
+    return shown[:SHOWN]
 
 
 def rejection_curves(results: Results, point: PointResult) -> Drawing:
     """The paper's Figure 2: four metrics against the filtered fraction, with random and oracle."""
     name = f"rejection_curves_fpir_{point.target_fpir:g}"
-    names = {method.key: method.name for method in results.methods} | {"random": "random", "oracle": "oracle"}
     with look(name):
-        figure, axes = new_figure(9, 7.8, 2, 2)
+        figure, axes = new_figure(9, 7.6, 2, 2)
         for ax, metric in zip(axes.flat, CURVE_METRICS):
-            for key, values in point.curves[metric].items():
-                ax.plot(point.fractions, values, label=names[key], **STYLES.get(key, OTHER))
+            _draw_curves(ax, results, point, metric)
             ax.set_title(TITLES[metric], pad=12)
-            ax.set_xlabel("filtered fraction of probes")
-            ax.set_xlim(0, results.settings.max_rejection)
-            if metric != "f1":
-                ax.set_ylim(
-                    0,
-                    max(1.05 * _highest(point.curves[metric].values()), 0.01 if metric != "misidentifications" else 1),
-                )
-                if _highest(point.curves[metric].values()) == 0:
-                    ax.text(0.5, 0.5, "none to filter", transform=ax.transAxes, ha="center", color=GREY)
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), handlelength=2.6)
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=3.4)
         figure.suptitle(_heading(results, f"FPIR {point.target_fpir:g}"), x=0.01, ha="left", fontsize=11)
-    return Drawing(name, _curve_caption(point), figure)
+    return Drawing(name, _curve_caption(results, point), figure)
+
+
+def _panel(results: Results, point: PointResult, metric: str) -> Drawing:
+    name = f"rejection_{metric}_fpir_{point.target_fpir:g}"
+    with look(name):
+        figure, ax = new_figure(4.9, 4.1)
+        _draw_curves(ax, results, point, metric)
+        ax.set_title(f"{TITLES[metric]}, FPIR {point.target_fpir:g}", fontsize=10)
+        figure.legend(loc="outside lower center", ncols=2, handlelength=3.4, fontsize=9)
+    caption = _curve_caption(results, point) if metric == CURVE_METRICS[0] else ""
+    return Drawing(name, caption, figure)
+
+
+def _draw_curves(ax: Any, results: Results, point: PointResult, metric: str) -> None:
+    curves, names = point.curves[metric], {method.key: method.name for method in results.methods}
+    references = {name: curves[name] for name in REFERENCES if name in curves}
+    drawn = shown_methods(results)
+    for key, style in zip(drawn, CURVE_STYLES):
+        # With the last method, so that the legend has them last.
+        beside = references if key == drawn[-1] else {}
+        RejectionCurveDisplay(metric, point.fractions, curves[key], beside, names[key]).plot(ax, **style)
+    ax.set_ylabel("")
+    ax.set_xlim(0, results.settings.max_rejection)
+    if metric != "f1":
+        highest = _highest(curves[key] for key in (*drawn, *references))
+        ax.set_ylim(0, max(1.05 * highest, 0.01 if metric != "misidentifications" else 1))
+        if highest == 0:
+            ax.text(0.5, 0.5, "none to filter", transform=ax.transAxes, ha="center", color=GREY)
+
+
+def _repeats(point: PointResult, key: str, others: Iterable[str]) -> bool:
+    return any(
+        all(np.array_equal(curves[key], curves[other], equal_nan=True) for curves in point.curves.values())
+        for other in others
+    )
 
 
 def score_histograms(results: Results) -> Drawing:
     """Best scores of mated and non-mated probes, with the threshold of every operating point."""
     name = "score_histograms"
-    outcomes = results.points[0].outcomes
-    scores, mated = results.best_score, outcomes.mated
     with look(name):
-        figure, ax = new_figure(8, 4)
-        edges = np.linspace(scores.min(), max(scores.max(), scores.min() + 1e-6), 61)
-        for of, label, color in ((~mated, "non-mated", ORANGE), (mated, "mated", BLUE)):
-            ax.hist(scores[of], edges, density=True, color=color, alpha=0.55, label=f"{label} ({of.sum()})")
+        figure, ax = new_figure(5.4, 3.9)
+        ScoreHistogramDisplay.from_predictions(results.best_score, mated=results.points[0].outcomes.mated, ax=ax)
         height = 1.3 * ax.get_ylim()[1]
         ax.set_ylim(0, height)
+        low, high = ax.get_xlim()
         # The leftmost line is the tallest, so that no label is crossed by a line to its right.
         for i, point in enumerate(sorted(results.points, key=lambda point: point.point.threshold)):
-            top = max(0.96 - 0.065 * i, 0.5)
-            ax.axvline(point.point.threshold, ymax=top, color=BLACK, linewidth=1, linestyle="--")
+            threshold, top = point.point.threshold, max(0.96 - 0.075 * i, 0.4)
+            ax.axvline(threshold, ymax=top, color=BLACK, linewidth=1, linestyle="--")
+            is_right = threshold > low + 0.7 * (high - low)
             ax.annotate(
                 f"τ at FPIR {point.target_fpir:g}",
-                (point.point.threshold, top * height),
-                xytext=(4, 0),
+                (threshold, top * height),
+                xytext=(-4 if is_right else 4, 0),
                 textcoords="offset points",
+                ha="right" if is_right else "left",
                 va="top",
                 fontsize=9,
             )
-        ax.set_xlabel("best cosine of a probe to the gallery")
-        ax.set_ylabel("density")
         # Outside: inside, it would cover the name of a threshold sooner or later.
         figure.legend(loc="outside lower center", ncols=2)
-        ax.set_title(_heading(results))
+        ax.set_title(_heading(results), fontsize=10)
     caption = (
         "Best score of each probe. Non-mated probes right of a threshold are false acceptances, mated probes left of it false "
         "rejections: where the two heaps overlap, scores alone cannot decide."
@@ -127,27 +187,20 @@ def det_curve(results: Results) -> Drawing:
     """FNIR against FPIR as the threshold moves, with the operating points."""
     name = "det_curve"
     outcomes = results.points[0].outcomes
-    with warnings.catch_warnings():
+    reached = [
+        (f"target {point.target_fpir:g}", point.recognition["fpir"].value, point.recognition["fnir"].value)
+        for point in results.points
+    ]
+    with look(name), warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        curve = det_points(results.best_score, mated=outcomes.mated, correct_subject=outcomes.correct_subject)
-    shown = curve.fpir > 0
-    with look(name):
-        figure, ax = new_figure(6, 4.4)
-        ax.plot(curve.fpir[shown], curve.fnir[shown], color=BLUE)
-        for point in results.points:
-            reached = point.recognition["fpir"].value, point.recognition["fnir"].value
-            if None in reached or reached[0] == 0:
-                continue
-            ax.plot(*reached, "o", color=VERMILLION)
-            ax.annotate(f"target {point.target_fpir:g}", reached, xytext=(5, 6), textcoords="offset points", fontsize=9)
-        ax.set_xscale("log")
-        if (curve.fnir[shown] > 0).all():
-            ax.set_yscale("log")
-            _plain_ticks(ax.yaxis)
-        _plain_ticks(ax.xaxis)
-        ax.set_xlabel("FPIR: share of strangers accepted")
-        ax.set_ylabel("FNIR: share of mated probes missed")
-        ax.set_title(_heading(results))
+        figure, ax = new_figure(5.2, 4.4)
+        display = DetCurveDisplay.from_predictions(
+            results.best_score, mated=outcomes.mated, correct_subject=outcomes.correct_subject, ax=ax
+        )
+        display.mark([(label, fpir, fnir) for label, fpir, fnir in reached if fpir and fnir is not None])
+        if ax.get_legend_handles_labels()[1]:
+            figure.legend(loc="outside lower center", ncols=3, title="threshold for FPIR", fontsize=9)
+        ax.set_title(_heading(results), fontsize=10)
     caption = (
         "Detection error trade-off on the evaluation part. A point left or right of its target FPIR shows how far the "
         "threshold carries from development to evaluation people."
@@ -188,7 +241,39 @@ def reliability(results: Results, point: PointResult) -> Drawing | None:
     return Drawing(name, caption, figure)
 
 
-def _curve_caption(point: PointResult) -> str:
+def three_way_figure(results: Results) -> Drawing | None:
+    """A bar for each certified target, and one without a filter; None where there is no study."""
+    study = results.trust
+    if study is None or study.unfiltered is None:
+        return None
+    # Targets that filter the same answers share a bar.
+    labels: dict[ThreeWay, list[str]] = {study.unfiltered: ["nothing filtered"]}
+    for one in study.reports:
+        if one.certificate is not None:
+            labels.setdefault(one.three_way, []).append(f"at most {one.target_level:g}")
+    bars = [("\n".join(some), ways) for ways, some in labels.items()]
+    name = "three_way"
+    with look(name):
+        figure, ax = new_figure(5.6, 2.2 + 0.35 * len(bars) + 0.15 * sum(len(some) for some in labels.values()))
+        names = [label for label, _ in bars]
+        left = [0.0] * len(bars)
+        for kind, label, color in KINDS:
+            share = [getattr(ways, kind) / ways.total for _, ways in bars]
+            ax.barh(names, share, left=left, label=label, color=color, height=0.62)
+            left = [start + width for start, width in zip(left, share)]
+        ax.invert_yaxis()
+        ax.set_xlim(0, 1)
+        ax.set_xlabel("share of the evaluation probes")
+        ax.grid(axis="y", visible=False)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+    caption = (
+        "What becomes of the evaluation probes: decided and right, decided and wrong in one of three ways, or filtered, split by "
+        "what the answer would have been."
+    )
+    return Drawing(name, caption, figure)
+
+
+def _curve_caption(results: Results, point: PointResult) -> str:
     start = (
         f"Filtering the least reliable probes first, at FPIR {point.target_fpir:g}. All methods start from the same decisions; "
         "the nearer a curve is to the oracle, the better it finds the errors."
@@ -196,7 +281,10 @@ def _curve_caption(point: PointResult) -> str:
     ranked = point.ranked
     if not ranked:
         return f"{start} There is nothing to find here: no method can be ranked."
-    return f"{start} {ranked[0].method.name} is nearest in F1 (PRR {ranked[0].prr.value:.2f})."
+    shown = shown_methods(results)
+    left_out = [method.name for method in results.methods if method.key not in shown]
+    rest = f" Not drawn, but in the table: {', '.join(left_out)}." if left_out else ""
+    return f"{start} {ranked[0].method.name} is nearest in F1 (PRR {ranked[0].prr.value:.2f}).{rest}"
 
 
 def _heading(results: Results, rest: str = "") -> str:
@@ -206,15 +294,6 @@ def _heading(results: Results, rest: str = "") -> str:
 
 def _with_error(name: str, error: Any) -> str:
     return name if error is None or error.value is None else f"{name} (ECE {error.value:.3f})"
-
-
-def _plain_ticks(axis: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 300 * low else (1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def _highest(curves: Iterable[FloatArray]) -> float:

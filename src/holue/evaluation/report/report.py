@@ -9,26 +9,27 @@ OUT/report.html         one self-contained page
 
 from __future__ import annotations
 
-import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from holue.artifact import whole_folder
+from holue.evaluation.comparison.headline import missed
 from holue.evaluation.comparison.methods import grouped_reasons
 from holue.evaluation.comparison.outcome_table import KIND_NAMES, write_outcomes
-from holue.evaluation.comparison.results import FORMAT, MethodResult, PointResult, Results
+from holue.evaluation.comparison.results import FORMAT, MethodResult, PointResult, Results, results_json
 from holue.evaluation.outcomes import OutcomeKind
 from holue.evaluation.report.drawing import Drawing
-from holue.evaluation.report.figures import all_figures
+from holue.evaluation.report.figures import all_figures, page_panels
 from holue.evaluation.report.page_template import filled_page
 from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder
 from holue.evaluation.report.tables import Table, all_tables
-from holue.evaluation.report.trust_figure import three_way_figure
 from holue.evaluation.report.trust_tables import trust_tables
 from holue.recognition.quality import SCORES
 
+logger = logging.getLogger(__name__)
 MOST_UNCERTAIN = 20
 _RIGHT = (OutcomeKind.TRUE_POSITIVE, OutcomeKind.TRUE_NEGATIVE)
 
@@ -44,17 +45,13 @@ def write_report(results: Results, folder: str | Path, *, command: str = "") -> 
         (partial / "tables").mkdir()
         (partial / "figures").mkdir()
         _fill(results, partial, command)
+    logger.info("report written to %s", folder)
     return folder
 
 
 def check_destination(folder: str | Path) -> None:
     """Refuse to write a report over anything but an earlier report or an empty folder; cheap, so ask before the work."""
     check_result_folder(Path(folder), format=FORMAT, what="report")
-
-
-def results_json(results: Results) -> str:
-    """The results document as strict JSON."""
-    return json.dumps(results.document(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def report_page(results: Results, tables: list[Table], figures: list[Drawing], command: str = "") -> str:
@@ -72,6 +69,7 @@ def report_page(results: Results, tables: list[Table], figures: list[Drawing], c
         judged=judged,
         not_evaluated=grouped_reasons(results.skipped),
         first=first,
+        missed=any(missed(point) for point in results.points),
         trust=results.trust,
         method_names={key: score.name for key, score in SCORES.items()},
         command=command,
@@ -96,14 +94,14 @@ def most_uncertain(results: Results, point: PointResult, judged: MethodResult) -
     """The probes of lowest quality by one method, the most uncertain first."""
     assert judged.quality is not None
     part, outcomes = results.protocol.evaluation, point.outcomes
-    names = part.probe_templates if part.probe_templates is not None else np.arange(len(outcomes))
+    names = part.probe_names
     subjects = part.gallery.subjects
 
     def describe(row: int) -> UncertainProbe:
         index = results.top_index[row][:3]
         kind = int(outcomes.kind[row])
         return UncertainProbe(
-            probe=str(names[row]),
+            probe=names[row],
             truth=str(part.probe_subjects[row]) if outcomes.mated[row] else "nobody enrolled",
             answer=str(subjects[index[0]]) if outcomes.accepted[row] else "nobody enrolled",
             outcome=KIND_NAMES[kind].replace("_", " "),
@@ -126,8 +124,7 @@ def most_uncertain(results: Results, point: PointResult, judged: MethodResult) -
 
 def _fill(results: Results, folder: Path, command: str) -> None:
     tables = [*all_tables(results), *trust_tables(results)]
-    ways = three_way_figure(results)
-    figures = [*all_figures(results), *([] if ways is None else [ways])]
+    figures = all_figures(results)
     (folder / RESULTS_FILE).write_text(results_json(results), "utf-8")
     write_outcomes(results, folder / "outcomes.parquet")
     for table in tables:
@@ -135,4 +132,6 @@ def _fill(results: Results, folder: Path, command: str) -> None:
             (folder / "tables" / f"{table.name}.{suffix}").write_text(text, "utf-8")
     for figure in figures:
         figure.save(folder / "figures")
-    (folder / "report.html").write_text(report_page(results, tables, figures, command), "utf-8")
+    (folder / "report.html").write_text(
+        report_page(results, tables, [*figures, *page_panels(results)], command), "utf-8"
+    )

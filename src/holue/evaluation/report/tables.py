@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holue.evaluation.comparison.methods import Method, grouped_reasons
@@ -118,6 +118,7 @@ def all_tables(results: Results) -> list[Table]:
     """Every table that these results have rows for."""
     tables = [
         prr_table(results),
+        accuracy_table(results),
         normalisation_table(results),
         recognition_table(results),
         calibration_table(results),
@@ -135,7 +136,20 @@ def prr_table(results: Results) -> Table:
         "Prediction rejection ratio of F1 (higher is better)",
         ("Method", *_fpir_heads(results)),
         _ranked_rows([(method.name, [column.get(method) for column in columns]) for method in results.methods]),
-        _why_missing(results),
+        (*_not_evaluated(results), *_why_undefined(results, columns)),
+    )
+
+
+def accuracy_table(results: Results) -> Table:
+    """PRR of accuracy, where a right rejection counts as much as a right name; F1 gives it no credit."""
+    columns = [{result.method: result.prr_accuracy for result in point.methods} for point in results.points]
+    return _table(
+        results,
+        "prr_accuracy",
+        "Prediction rejection ratio of accuracy, the share of right answers (higher is better)",
+        ("Method", *_fpir_heads(results)),
+        _ranked_rows([(method.name, [column.get(method) for column in columns]) for method in results.methods]),
+        _why_undefined(results, columns),
     )
 
 
@@ -228,15 +242,25 @@ def _ranked_rows(
     return tuple((name, tuple(cell(number, i) for i, number in enumerate(cells))) for name, cells in rows)
 
 
-def _why_missing(results: Results) -> tuple[str, ...]:
-    skipped = [f"Not evaluated: {names} ({reason})." for reason, names in grouped_reasons(results.skipped).items()]
-    undefined = [
-        f"{result.method.name} at FPIR {point.target_fpir:g} has no value: {result.prr.reason}."
-        for point in results.points
-        for result in point.methods
-        if result.prr.value is None
-    ]
-    return (*skipped, *undefined)
+def _not_evaluated(results: Results) -> tuple[str, ...]:
+    told = [f"{names} ({reason})" for reason, names in grouped_reasons(results.skipped).items()]
+    return (f"Not evaluated: {'; '.join(told)}.",) if told else ()
+
+
+def _why_undefined(results: Results, columns: Sequence[Mapping[Method, Estimate]]) -> tuple[str, ...]:
+    """A note for each reason, whichever methods and targets it concerns."""
+    concerned: dict[str, dict[str, list[str]]] = {}
+    for point, column in zip(results.points, columns):
+        for method, number in column.items():
+            if number.value is None:
+                at = concerned.setdefault(number.reason or "", {})
+                at.setdefault(f"{point.target_fpir:g}", []).append(method.name)
+    notes = []
+    for reason, at in concerned.items():
+        names = list(dict.fromkeys(name for some in at.values() for name in some))
+        who = "every method" if len(names) == len(results.methods) > 1 else ", ".join(names)
+        notes.append(f"No value at FPIR {', '.join(at)} for {who}: {reason}.")
+    return tuple(notes)
 
 
 def _table(

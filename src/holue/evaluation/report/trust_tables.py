@@ -42,7 +42,12 @@ def decision_table(study: TrustStudy, unfiltered: ThreeWay) -> Table:
         else:
             filtered = report.certificate.filter_below
             below = f"{filtered:.4g}" if filtered > -float("inf") else "nothing"
-            rows.append((name, below, report.three_way, report.achieved_risk))
+            last = rows[-1]
+            if (below, report.three_way) == last[1:3]:
+                # The same filter serves both targets: one row, not two alike.
+                rows[-1] = (f"{last[0]}, {report.target_level:g}", *last[1:])
+            else:
+                rows.append((name, below, report.three_way, report.achieved_risk))
     return Table(
         "trust_decisions",
         f"{first.name}: decisions on the evaluation part where the rate of {first.risk} is certified at confidence "

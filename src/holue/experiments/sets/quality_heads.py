@@ -88,6 +88,7 @@ class QualityHeads:
             probes.subject_id,
             qualities=qualities,
             groups=levels,
+            probe_samples=probes.sample_id,
         )
 
 

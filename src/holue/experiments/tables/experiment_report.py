@@ -18,8 +18,9 @@ import numpy as np
 from holue.artifact import whole_folder
 from holue.errors import InvalidFileError
 from holue.evaluation.comparison.results import CURVE_METRICS
+from holue.evaluation.report.displays import CURVE_STYLES, REFERENCE_STYLES
 from holue.evaluation.report.drawing import Drawing, look, new_figure
-from holue.evaluation.report.figures import OTHER, STYLES, TITLES
+from holue.evaluation.report.figures import SHOWN, TITLES
 from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder
 from holue.experiments.experiment import FORMAT, MAIN, VERSION
 from holue.experiments.tables.summary_tables import variant_tables
@@ -89,23 +90,29 @@ def counts_text(variant: Document) -> str:
 
 def curves_figure(document: Document, variant: Document, point: Document) -> Drawing:
     """Four metrics against the filtered fraction, means over seeds, with random and oracle."""
-    curves, names = point["rejection_curves"], {**variant["methods"], "random": "random", "oracle": "oracle"}
+    curves, names = point["rejection_curves"], variant["methods"]
+    ratios = {key: number["value"] for key, number in point["prr_f1"].items() if number["value"] is not None}
+    best = sorted(ratios, key=lambda key: -ratios[key])[:SHOWN]
     fractions = np.array(curves["filtered_fraction"])
     name = f"rejection_curves_fpir_{point['target_fpir']:g}"
     with look(name):
         figure, axes = new_figure(9, 7.4, 2, 2)
         for ax, metric in zip(axes.flat, CURVE_METRICS):
-            for key, values in curves[metric].items():
-                ax.plot(fractions, np.array(values, dtype=float), label=names[key], **STYLES.get(key, OTHER))
+            lines = {names[key]: (curves[metric][key], style) for key, style in zip(best, CURVE_STYLES)}
+            lines |= {name: (curves[metric][name], style) for name, style in REFERENCE_STYLES.items()}
+            for label, (values, style) in lines.items():
+                ax.plot(fractions, np.array(values, dtype=float), label=label, **style)
             ax.set_title(TITLES[metric])
             ax.set_xlabel("filtered fraction of probes")
             ax.set_xlim(0, float(fractions.max()))
             if metric != "f1":
                 ax.set_ylim(bottom=0)
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), handlelength=2.6)
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=3.4)
         figure.suptitle(f"{document['title']}, FPIR {point['target_fpir']:g}", x=0.01, ha="left", fontsize=11)
-    return Drawing(name, f"Rejection curves, mean of {document['seeds']} seeds.", figure)
+    return Drawing(
+        name, f"Rejection curves of the best methods by PRR of F1, mean of {document['seeds']} seeds.", figure
+    )
 
 
 def _fill(document: Document, folder: Path) -> None:

@@ -49,6 +49,7 @@ def _mean_prr(key: str, points: Sequence[PointResult], at_level: Sequence[Any]) 
             mated=outcomes.mated[rows],
             accepted=outcomes.accepted[rows],
             correct_subject=outcomes.correct_subject[rows],
+            prr="paper",
         )
         if found.reason is None:
             ratios.append(found.ratio)

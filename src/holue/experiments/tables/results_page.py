@@ -41,11 +41,12 @@ PAPER_TABLE_1: dict[str, tuple[float, ...]] = {
 """PRR of F1 as printed in the paper."""
 
 
-def results_page(documents: Sequence[Document], remarks: str = "") -> str:
-    """The page in Markdown; ``remarks`` are put after the summary."""
-    lines = [
-        "# Results",
-        "",
+def results_page(documents: Sequence[Document], remarks: str = "", charts: Mapping[str, str] | None = None) -> str:
+    """The page in Markdown, charts first (paths of pictures → captions); ``remarks`` are put after the summary."""
+    lines = ["# Results", ""]
+    for path, caption in (charts or {}).items():
+        lines += [f"![{caption}]({path})", ""]
+    lines += [
         "The tables here are made by `holue results` from the `results.json` of each run; the remarks are written by hand. "
         "Every number is a mean over seeds; a seed deals people out to training, development and evaluation anew, and no person "
         "is in two of them. Intervals (95 %) are from a bootstrap over subjects that all seeds share, and differences are paired "

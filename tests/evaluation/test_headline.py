@@ -1,0 +1,94 @@
+"""The headline says what to do first, and never keeps a missed target to itself."""
+
+from dataclasses import replace
+
+import pytest
+
+from holue.bench.sections.evaluation import simulated_protocol
+from holue.evaluation.comparison.headline import missed
+from holue.evaluation.comparison.results import Results
+from holue.evaluation.comparison.study import evaluate
+from holue.evaluation.intervals.estimates import Estimate
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    protocol = simulated_protocol(
+        development={"n_subjects": 60, "n_strangers": 60},
+        evaluation={"n_subjects": 50, "n_strangers": 50},
+        dim=32,
+        concentration=30.0,
+        look_alike_pairs=8,
+    )
+    return evaluate(protocol, fpir=(0.05, 0.2), methods=["galue", "acceptance"], n_resamples=60)
+
+
+def with_reached(results: Results, *reached: Estimate) -> Results:
+    points = tuple(
+        replace(point, recognition={**point.recognition, "fpir": number})
+        for point, number in zip(results.points, reached)
+    )
+    return replace(results, points=points)
+
+
+def with_ratio(results: Results, ratio: Estimate) -> Results:
+    point = results.points[0]
+    methods = tuple(replace(result, prr=ratio, prr_accuracy=ratio) for result in point.methods)
+    return replace(results, points=(replace(point, methods=methods), *results.points[1:]))
+
+
+def test_a_target_that_is_missed_comes_first_with_its_interval(results: Results) -> None:
+    told = with_reached(results, Estimate(0.151, 0.12, 0.18), Estimate(0.2, 0.15, 0.25))
+    assert told.headline.startswith("Do not count on FPIR 0.05: asked for 0.05, it reached 0.151 (95 %")
+    assert "95 % interval 0.12 to 0.18), so take a stricter target" in told.headline
+    assert "Asked for FPIR 0.05, it reached 0.151 (95 % interval 0.12 to 0.18), above the target." in told.answer
+    document = told.document()
+    assert document["headline"] == told.headline
+    assert [point["fpir_missed"] for point in document["operating_points"]] == ["over", None]
+
+
+def test_a_reached_fpir_far_above_its_target_is_a_miss_though_its_interval_is_wide(results: Results) -> None:
+    # As on LFW: asked 0.01, reached 0.051, and one stranger with hundreds of probes makes the interval wide.
+    told = with_reached(results, Estimate(0.255, 0.037, 0.58), Estimate(0.2, 0.15, 0.25))
+    assert told.headline.startswith("Do not count on FPIR 0.05: asked for 0.05, it reached 0.255 (95 %")
+    assert "test with more people" in told.headline
+    assert "more than 1.5 times the target" in told.answer
+    assert told.document()["operating_points"][0]["fpir_missed"] == "maybe over"
+
+
+def test_several_missed_targets_are_all_named(results: Results) -> None:
+    told = with_reached(results, Estimate(0.15, 0.12, 0.18), Estimate(0.3, 0.25, 0.35)).headline
+    assert told.startswith("Do not count on FPIR 0.05 or 0.2: asked for 0.05, it reached 0.15 (")
+
+
+def test_a_threshold_stricter_than_asked_is_said_too(results: Results) -> None:
+    told = with_reached(results, Estimate(0.01, 0.0, 0.02), Estimate(0.2, 0.15, 0.25))
+    assert told.headline.startswith("The threshold is stricter than it need be: asked for 0.05, it reached 0.01 (")
+
+
+def test_a_target_within_the_interval_is_not_missed(results: Results) -> None:
+    told = with_reached(results, Estimate(0.06, 0.04, 0.08), Estimate(0.2, 0.15, 0.25))
+    told = with_ratio(told, Estimate(0.6, 0.5, 0.7))
+    assert [missed(point) for point in told.points] == [None, None]
+    best = told.points[0].ranked[0].method.name
+    assert told.headline.startswith(f"Have a person check the 10 % of answers that {best} trusts least")
+    assert "it reached 0.06 (95 % interval 0.04 to 0.08)." in told.answer
+
+
+def test_an_fpir_without_an_interval_is_not_judged(results: Results) -> None:
+    told = with_reached(results, Estimate.undefined("there is no non-mated probe"), Estimate(0.2, None, None))
+    assert [missed(point) for point in told.points] == [None, None]
+    assert "there is no non-mated probe" in told.answer
+
+
+def test_methods_no_better_than_chance_are_advised_against(results: Results) -> None:
+    fair = with_reached(results, Estimate(0.05, 0.04, 0.06), Estimate(0.2, 0.15, 0.25))
+    told = with_ratio(fair, Estimate(0.1, -0.1, 0.3)).headline
+    assert told == "Do not filter by any of these methods at FPIR 0.05: none is clearly better than chance."
+
+
+def test_the_headline_is_one_sentence(results: Results) -> None:
+    for reached in (Estimate(0.05, 0.04, 0.06), Estimate(0.3, 0.2, 0.4), Estimate(0.01, 0.0, 0.02)):
+        told = with_reached(results, reached, reached).headline
+        assert told.endswith(".")
+        assert ". " not in told
