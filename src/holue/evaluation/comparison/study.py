@@ -30,8 +30,8 @@ from holue.evaluation.intervals.bootstrap import SubjectBootstrap
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.recognition.calibration.validation import stranger_scores
+from holue.recognition.model.monte_carlo import sampled_terms
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.model.shared_samples import sampled_terms
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import Reading
 from holue.recognition.search import Search

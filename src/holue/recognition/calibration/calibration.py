@@ -135,7 +135,8 @@ def fitted_score(settings: Settings, examined: Examined) -> tuple[QualityScore, 
     except CalibrationDataError as error:
         if not isinstance(score, CalibratedQuality):
             raise
-        return SCORES[SIMPLER_METHOD](), Fallback("method", settings.method, SIMPLER_METHOD, str(error))
+        reason = str(error).partition(";")[0]  # without its advice, which is taken here
+        return SCORES[SIMPLER_METHOD](), Fallback("method", settings.method, SIMPLER_METHOD, reason)
 
 
 def fitted(score: QualityScore, examined: Examined, rng: np.random.Generator) -> QualityScore:
