@@ -17,7 +17,7 @@ from holue.artifact import read_artifact, write_artifact
 from holue.artifact.artifact import check_manifest, check_names, read_arrays, read_json
 from holue.artifact.opened import read_folder
 from holue.errors import ArtifactError, CorruptArtifactError
-from holue.gallery.compressed import FORMS, LANES, CompressedGallery, CompressedPart, unpack_rows
+from holue.gallery.compressed import FORMS, PADDED_TO, CompressedGallery, CompressedPart, unpack_rows
 from holue.gallery.embeddings import HALF_TOLERANCE
 
 KIND = "compressed gallery"
@@ -94,7 +94,7 @@ def _read_earlier(folder: int, root: Path) -> tuple[dict[str, Any], Arrays]:
 def _check_codes(part: CompressedPart, form: str, dim: int, rows: int) -> None:
     if isinstance(dim, bool) or not isinstance(dim, int) or dim < 1:
         raise ValueError(f"dim is {dim!r}")
-    width = -(-dim // LANES) * LANES
+    width = -(-dim // PADDED_TO) * PADDED_TO
     wanted = np.uint16 if form == "float16" else np.int8
     if part.codes.dtype != wanted or part.codes.shape != (rows, width) or rows < 1:
         raise ValueError(f"codes are {part.codes.dtype} of shape {part.codes.shape}")

@@ -40,12 +40,20 @@ def checked_gallery(arrays: Arrays, version: object) -> Gallery:
 
 def check_point(point: OperatingPoint, gallery: Gallery) -> None:
     """Refuse an operating point of another gallery's size, out of range, or whose parts contradict each other."""
-    check_size(point.dim, point.n_subjects)
     if (point.dim, point.n_subjects) != (gallery.dim, len(gallery)):
         raise InvalidParameterError(
             f"the operating point is of {point.n_subjects} subjects in {point.dim} dimensions, the gallery of "
             f"{len(gallery)} in {gallery.dim}"
         )
+    _check_numbers(point)
+    if point.calibrated is not None:
+        _check_numbers(point.calibrated)
+        if point.calibrated.dim != point.dim or point.calibrated.calibrated is not None:
+            raise InvalidParameterError("calibrated is not the point that was calibrated")
+
+
+def _check_numbers(point: OperatingPoint) -> None:
+    check_size(point.dim, point.n_subjects)
     check_threshold(point.threshold)
     check_positive("concentration", point.concentration)
     check_number("log_odds", point.prior.log_odds)
@@ -61,8 +69,6 @@ def check_point(point: OperatingPoint, gallery: Gallery) -> None:
     if point.achieved_fpir is not None:
         check_number("achieved_fpir", point.achieved_fpir, 0, 1)
     check_count("n_nonmated", point.n_nonmated, 0)
-    if point.carried_from is not None:
-        check_count("carried_from", point.carried_from, 1)
     if point.tail is not None:
         check_number("mean of the tail", point.tail.mean)
         check_positive("deviation of the tail", point.tail.deviation)
