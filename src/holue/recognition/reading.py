@@ -18,7 +18,10 @@ from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.search import Search
 
 DECISION, TEMPERED = 0, 1
-"""Columns of the evidence: sharpness κ, for decisions and probabilities, and κ/T, for HolUE."""
+"""Columns of the evidence: sharpness κ, for decisions and the model's posterior, and κ/T, for HolUE."""
+
+KEPT = 10
+"""Candidates that are always kept: the probabilities of an answer read them one by one, whatever number is shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +45,12 @@ class Reading:
         top_k: int = 5,
         threads: int | None = None,
     ) -> Reading:
-        """Scan the gallery once, at both sharpnesses; the second-best subject is always kept beside the best."""
+        """Scan the gallery once, at both sharpnesses; the best ``KEPT`` subjects are always kept."""
         sharpness = [point.concentration, point.concentration / temperature]
         search = gallery if isinstance(gallery, Search) else Search("exact", gallery)
-        evidence = search.scan(probes.directions, sharpness, top_k=max(top_k, 2), threads=threads)
+        evidence = search.scan(
+            probes.directions, sharpness, top_k=max(top_k, min(KEPT, len(search.gallery))), threads=threads
+        )
         return cls(probes, search.gallery, point, temperature, evidence)
 
     def __len__(self) -> int:

@@ -38,6 +38,7 @@ from holue.recognition.identifications import Identifications, named
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.posterior import log_posterior
 from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.quality.probability_model import ProbabilityModel, learned_probabilities
 from holue.recognition.reading import Reading
 from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
 from holue.recognition.risk.certificate import RiskCertificate
@@ -96,6 +97,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     gallery_ = Known[Gallery]()
     operating_point_ = Known[OperatingPoint]()
     quality_ = Known[QualityScore]()
+    probability_model_ = Known[ProbabilityModel]()
     quality_levels_ = Known[Float64Array]()
     calibration_fingerprints_ = Known[Fingerprints]()
     conformal_scores_ = Known[ConformalScores]()
@@ -194,9 +196,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
             point = point_at_fpir(probes, development, truth, self.target_fpir, self.unknown_prior, self.threads)
         reading = self._read(probes, Search("exact", development), point)
         if score.needs_fit:
-            score.fit(reading, correct_answers(reading, truth), generator(self.random_state))
+            score.fit(reading, truth, generator(self.random_state))
         learned = {
             "quality": score,
+            "probability_model": learned_probabilities(score, reading, truth),
             "quality_levels": quality_levels(score, reading),
             "calibration_fingerprints": np.unique(fingerprints(probes)),
             "conformal_scores": ConformalScores.of(reading, truth, people(y, None, len(probes))[0]),
@@ -291,7 +294,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         return np.asarray(self._best(gallery, X, concentration).top_scores[:, 0] - point.threshold, dtype=np.float64)
 
     def predict_proba(self, X: object, concentration: object = None) -> Float64Array:
-        """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
+        """The class model's own posterior (GalUE's) (n, K + 1), the unknown last; columns as in ``classes_``.
+
+        It is not calibrated: :meth:`identify` gives calibrated probabilities. Dense: for small galleries.
+        """
         gallery, point, _ = self._calibrated()
         probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
         log_p, log_p_unknown = log_posterior(probes.directions, gallery.directions, point.model, point.prior)
@@ -328,7 +334,9 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         shown = min(int(top_k), len(now.gallery))
         reading = self._reading(X, concentration, top_k=shown, now=now)
         tell_doubts(self, now)
-        return Identifications.of(reading, self._quality(now), self._filter_threshold(now.certificate), shown)
+        return Identifications.of(
+            reading, self._quality(now), self._filter_threshold(now.certificate), shown, now.probability_model
+        )
 
     def doubts(self, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
         """Why the calibration may no longer fit (a gallery outgrown, another embedding model, drift); empty if nothing does.

@@ -18,6 +18,7 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.conformal import ConformalScores
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Knowledge:
     embedding_model: str | None = None
     operating_point: OperatingPoint | None = None
     quality: QualityScore | None = None
+    probability_model: ProbabilityModel | None = None
     quality_levels: Float64Array | None = None
     calibration_fingerprints: Fingerprints | None = None
     conformal_scores: ConformalScores | None = None

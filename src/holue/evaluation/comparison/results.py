@@ -20,6 +20,7 @@ from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.model.shared_samples import N_SAMPLES
+from holue.recognition.probabilities import Probabilities
 
 FORMAT, VERSION = "holue-evaluation", 1
 CURVE_METRICS = ("f1", "fpir", "fnir", "misidentifications")
@@ -59,8 +60,7 @@ class PointResult:
     development: OperatingPoint
     point: OperatingPoint
     outcomes: Outcomes
-    p_unknown: FloatArray
-    candidate_probabilities: FloatArray  # (n, k)
+    probabilities: Probabilities
     recognition: Mapping[str, Estimate]
     methods: tuple[MethodResult, ...]
     best: str | None

@@ -33,9 +33,10 @@ from holue.evidence.scan import scan
 from holue.recognition.model.operating_point import OperatingPoint, threshold_at_fpir
 from holue.recognition.model.shared_samples import sampled_terms
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
-from holue.recognition.reading import Reading
+from holue.recognition.reading import KEPT, Reading
 
 TOP_K = 5
+"""Candidates of each probe in the results."""
 
 
 class Progress(Protocol):
@@ -146,8 +147,8 @@ def _study(
         methods,
         skipped,
         tuple(results),
-        np.asarray(evidence.top_scores, dtype=np.float64),
-        evidence.top_index,
+        np.asarray(evidence.top_scores[:, :TOP_K], dtype=np.float64),
+        evidence.top_index[:, :TOP_K],
     )
 
 
@@ -180,7 +181,7 @@ def _readings(
 ) -> list[Reading]:
     """One scan at κ and κ/T of every operating point; each reading takes its two columns."""
     sharpness = [a for point in points for a in (point.concentration, point.concentration / temperature)]
-    top_k = min(TOP_K, len(part.gallery))
+    top_k = min(max(TOP_K, KEPT), len(part.gallery))
     evidence = scan(part.probes.directions, part.gallery, sharpness, top_k=top_k, threads=threads)
     return [
         Reading(part.probes, part.gallery, point, temperature, evidence.columns(slice(2 * i, 2 * i + 2)))

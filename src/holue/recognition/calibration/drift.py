@@ -123,7 +123,7 @@ def stranger_monitor(
 ) -> DriftMonitor:
     """A monitor of ``log p_unknown`` of probes known to be strangers, against those the recogniser was calibrated on.
 
-    Feed it ``np.log(identify(X).p_unknown)``. It holds while the gallery is the one that was calibrated, or of its size.
+    Feed it ``np.log(identify(X).model_p_unknown)``. It holds while the gallery is the one that was calibrated, or of its size.
     """
     if not hasattr(recognizer, "conformal_scores_"):
         raise NotCalibratedError("drift is judged against validation probes: call calibrate(X_dev, y_dev) first")

@@ -28,12 +28,12 @@ from holue.gallery.gallery import Gallery
 from holue.gallery.left_out import LeftOut
 from holue.recognition.calibration.doubts import refuse_other_model
 from holue.recognition.calibration.fingerprint import fingerprints
-from holue.recognition.calibration.truth import correct_answers
 from holue.recognition.calibration.validation import point_at_threshold, quality_levels
 from holue.recognition.checks import check_share
 from holue.recognition.model.operating_point import OperatingPoint, tail_of
 from holue.recognition.quality import SCORES
-from holue.recognition.reading import Reading
+from holue.recognition.quality.probability_model import learned_probabilities
+from holue.recognition.reading import KEPT, Reading
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.seeds import generator
 from holue.recognition.settings import check_settings
@@ -85,9 +85,10 @@ def leave_one_out_calibration(
         ).for_gallery(len(left.gallery), recognizer.hold)
     reading, truth, own_score = left_out_reading(left, point, recognizer.temperature, recognizer.threads)
     if score.needs_fit:
-        score.fit(reading, correct_answers(reading, truth), generator(recognizer.random_state))
+        score.fit(reading, truth, generator(recognizer.random_state))
     learned = {
         "quality": score,
+        "probability_model": learned_probabilities(score, reading, truth),
         "quality_levels": quality_levels(score, reading),
         "calibration_fingerprints": fingerprints(left.samples),
         "conformal_scores": _conformal_scores(left, reading, own_score),
@@ -170,7 +171,10 @@ def left_out_reading(
     """A reading of all mated probes, then all non-mated ones, with the true row of each (−1 for strangers) and its own score."""
     kappa = point.concentration
     sharpness = [kappa, kappa / temperature]
-    others = evidence_of_others(left.samples.directions, left.row, left.gallery, sharpness, top_k=2, threads=threads)
+    top_k = min(KEPT, len(left.gallery))
+    others = evidence_of_others(
+        left.samples.directions, left.row, left.gallery, sharpness, top_k=top_k, threads=threads
+    )
     with_own = merge(others, evidence_of_one(left.own_score, left.row, sharpness))
     mated = np.flatnonzero(left.paired)
     rows = np.concatenate([mated, np.arange(len(left))])

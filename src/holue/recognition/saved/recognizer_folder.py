@@ -16,6 +16,7 @@ from holue.recognition.model.class_model import Prior
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.model.stranger_tail import StrangerTail
 from holue.recognition.quality import SCORES
+from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.settings import check_settings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 KIND = "recognizer"
 QUALITY = "quality_"
+PROBABILITY = "probability_"
 CONFORMAL = "conformal_"
 LEARNED = ("quality_levels", "calibration_fingerprints")
 
@@ -55,6 +57,8 @@ def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike
     if quality is not None:
         arrays |= {QUALITY + name: value for name, value in quality.state().items()}
     arrays |= {name: getattr(now, name) for name in LEARNED if getattr(now, name) is not None}
+    if now.probability_model is not None:
+        arrays |= {PROBABILITY + name: value for name, value in now.probability_model.state().items()}
     if now.conformal_scores is not None:
         arrays |= {CONFORMAL + name: value for name, value in now.conformal_scores.arrays().items()}
     write_artifact(directory, KIND, content, arrays)
@@ -76,6 +80,9 @@ def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
             known["quality"].restore(_named(QUALITY, arrays))
         if content.get("certificate") is not None:
             known["certificate"] = RiskCertificate.from_dict(content["certificate"])
+        if learned := _named(PROBABILITY, arrays):
+            known["probability_model"] = ProbabilityModel()
+            known["probability_model"].restore(learned)
         if scores := _named(CONFORMAL, arrays):
             known["conformal_scores"] = ConformalScores(**scores)
         gallery = _gallery(arrays, int(content["gallery_version"]))
