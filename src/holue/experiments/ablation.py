@@ -19,7 +19,7 @@ from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.calibration.truth import correct_answers, truth_rows
-from holue.recognition.causes import CAUSES, causes
+from holue.recognition.causes import FEATURES, causes
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.candidate_shares import CandidateShares
 from holue.recognition.quality.heads.monotone import MonotoneHead
@@ -77,8 +77,8 @@ class Ablation:
         return np.where(evaluation.accepted, enrolled * share, 1.0 - enrolled)
 
 
-def _without(cause: str) -> Callable[[Reading], Float64Array]:
-    return lambda reading: np.delete(causes(reading), CAUSES.index(cause), axis=1)
+def _without(feature: str) -> Callable[[Reading], Float64Array]:
+    return lambda reading: np.delete(causes(reading), FEATURES.index(feature), axis=1)
 
 
 def _with_terms(reading: Reading) -> Float64Array:
@@ -88,7 +88,7 @@ def _with_terms(reading: Reading) -> Float64Array:
 
 ABLATIONS: tuple[Ablation, ...] = (
     Ablation("HolUE-plus"),
-    *(Ablation(f"without {cause}", features=_without(cause)) for cause in CAUSES),
+    *(Ablation(f"without {feature}", features=_without(feature)) for feature in FEATURES),
     Ablation("all of it to the best candidate", shared=False),
     Ablation("with KL₁ and KL₂ added", features=_with_terms),
     Ablation("linear logistic instead of monotone", head=lambda: FreeHead(LogisticRegression())),

@@ -185,16 +185,15 @@ class _Writer:
 
     def boundary(self, i: int, as_usual: bool) -> tuple[str, str]:
         reading, accepted = self.reading, bool(self.reading.accepted[i])
-        margin, gap = self.features[i, :2]
-        usual_margin, usual_gap = self.typical.causes[int(accepted), :2]
+        margin, usual_margin = self.features[i, 0], self.typical.causes[int(accepted), 0]
+        second = float(reading.evidence.top_scores[i, 1])
         side = f"{'above' if accepted else 'below'} the threshold"
         numbers = f"{reading.best_score[i]:.3f} against {reading.point.threshold:.3f}"
         if abs(margin) < NEAR:
             return f"just {side}", numbers
         if as_usual:
             return side, numbers
-        if not accepted and gap > max(usual_gap, -margin):
-            second = reading.evidence.top_scores[i, 1]
+        if not accepted and reading.best_score[i] - second > -margin:
             return f"{self.name(i, 0)} stands out, though {side}", f"{numbers}, the next {second:.3f}"
         return ("closer to the threshold than usual" if abs(margin) < abs(usual_margin) else side), numbers
 

@@ -90,7 +90,7 @@ def _with_sum(values: Float64Array, wanted: Float64Array, highest: Float64Array)
     shrink = wanted / np.maximum(total, np.finfo(np.float64).tiny)
     lift = np.clip((wanted - total) / np.maximum(room - total, np.finfo(np.float64).tiny), 0.0, 1.0)
     lifted = values + lift[:, None] * (highest[:, None] - values)
-    return np.where((wanted < total)[:, None], values * shrink[:, None], lifted)
+    return np.asarray(np.where((wanted < total)[:, None], values * shrink[:, None], lifted))
 
 
 def _others(reading: Reading, top: Float64Array, sharpness: float) -> Float64Array:
