@@ -44,8 +44,8 @@ BOUNDARY, LOOK_ALIKE, SAMPLE, NONE = 0, 1, 2, -1
 WORTH_NAMING = 0.02
 """Shares below this are not worth a sentence."""
 
-DOUBTFUL = 0.1
-"""From this uncertainty on an answer is not called clear, however typical it is."""
+DOUBTFUL = 0.095
+"""From this uncertainty on, which prints as 0.10, an answer is not called clear, however typical it is."""
 
 AT_THRESHOLD = 0.01
 """Scores this close to the threshold are told so: another sample of the same subject would often be decided the other way."""
