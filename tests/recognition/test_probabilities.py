@@ -108,17 +108,20 @@ def test_they_survive_the_disk(worlds, tmp_path) -> None:  # type: ignore[no-unt
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.floats(2, 200), st.integers(2, 60))
-def test_shares_are_those_of_all_scores(seed: int, sharpness: float, n_subjects: int) -> None:
+def test_shares_are_exact_up_to_ten_subjects_and_bounded_beyond(seed: int, sharpness: float, n_subjects: int) -> None:
     rng = np.random.default_rng(seed)
     gallery = Gallery.from_samples(rng.normal(size=(n_subjects, 8)), np.arange(n_subjects))
     probes = Embeddings.from_samples(rng.normal(size=(20, 8)))
     point = OperatingPoint.solve(dim=8, n_subjects=n_subjects, threshold=0.7)
     reading = Reading.of(probes, gallery, point, temperature=20.0, top_k=3)
     weight = np.exp(sharpness * (probes.directions.astype(float) @ gallery.directions.astype(float).T))
-    exact = np.sort(weight / weight.sum(axis=1, keepdims=True), axis=1)[:, ::-1]
+    top = np.sort(weight, axis=1)[:, ::-1][:, :10]
+    # Beyond ten, the others' sum is an estimate: between nothing and all of them as high as the tenth.
+    most = top[:, :2] / top.sum(axis=1, keepdims=True)
+    least = top[:, :2] / (top.sum(axis=1) + max(n_subjects - 10, 0) * top[:, -1])[:, None]
     shares = CandidateShares(sharpness)(reading)[:, :2]
-    # Ten scores are exact, the others are known by their number, sum and mean at one sharpness only.
-    np.testing.assert_allclose(shares, exact[:, :2], atol=1e-4 if n_subjects <= 10 else 0.12)
+    assert (shares <= most + 1e-4).all(), "scores are float32"
+    assert (shares >= least - 1e-4).all()
 
 
 def test_equal_scores_get_equal_probabilities_whatever_was_learned(worlds) -> None:  # type: ignore[no-untyped-def]
