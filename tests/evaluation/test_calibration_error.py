@@ -89,3 +89,27 @@ def test_bad_input_is_named():
         reliability_diagram([0.5], correct=[1], bins=0)
     with pytest.raises(InvalidParameterError, match="strategy"):
         reliability_diagram([0.5], correct=[1], strategy="equal")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 300), st.integers(1, 60))
+def test_pooled_bins_hold_enough_probes_and_lose_none(seed: int, n: int, fewest: int) -> None:
+    rng = np.random.default_rng(seed)
+    p = rng.random(n) ** 3
+    diagram = reliability_diagram(p, correct=rng.random(n) < p)
+    pooled = diagram.pooled(fewest)
+    assert pooled.count.sum() == n
+    assert (pooled.count >= min(fewest, n)).all()
+    assert pooled.predicted @ pooled.count == pytest.approx(p.sum())
+    assert (pooled.edges[1:, 0] >= pooled.edges[:-1, 1]).all()
+    assert set(pooled.edges[:, 0]) <= set(diagram.edges[:, 0])
+
+
+def test_wilson_intervals_cover_the_true_share_about_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(400):
+        diagram = reliability_diagram(np.full(50, 0.9), correct=rng.random(50) < 0.9)
+        low, high = diagram.intervals(0.95)[0]
+        covered.append(low <= 0.9 <= high)
+    assert 0.91 < np.mean(covered) <= 0.99

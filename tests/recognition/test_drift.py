@@ -112,10 +112,10 @@ def test_a_recogniser_notices_other_strangers():
     recognizer.calibrate(development.probes.X[calibrating], development.probes.y[calibrating])
     later = development.probes.X[strangers[300:]]
     monitor = stranger_monitor(recognizer, false_alarm_rate=0.01, rng=rng)
-    assert not monitor.update(np.log(recognizer.identify(later).p_unknown)).alarm
+    assert not monitor.update(np.log(recognizer.identify(later).model_p_unknown)).alarm
     # A new camera that pulls every embedding towards one direction.
     moved = later + 1.5 * recognizer.gallery_.directions[0]
-    state = monitor.update(np.log(recognizer.identify(moved).p_unknown))
+    state = monitor.update(np.log(recognizer.identify(moved).model_p_unknown))
     assert state.alarm
     assert [doubt.about for doubt in recognizer.doubts(drift=state)] == ["drift"]
 

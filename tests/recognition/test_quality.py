@@ -31,6 +31,11 @@ def dense(reading: Reading) -> tuple[np.ndarray, np.ndarray]:
     return posterior(reading.probes.directions, reading.gallery.directions, point.concentration, point.unknown_prior)
 
 
+def as_decided(reading: Reading) -> np.ndarray:
+    """The truth with which every decision is right."""
+    return np.where(reading.accepted, reading.evidence.top_index[:, 0], -1)
+
+
 def test_acceptance_is_the_distance_to_the_threshold(reading: Reading) -> None:
     scores = reading.probes.directions @ reading.gallery.directions.T
     np.testing.assert_allclose(SCORES["acceptance"]()(reading), np.abs(scores.max(1) - 0.45))
@@ -51,7 +56,7 @@ def test_holue_sum_adds_the_z_scores_of_both_terms(reading: Reading) -> None:
     score = SCORES["holue-sum"]()
     with pytest.raises(NotCalibratedError):
         score(reading)
-    score.fit(reading, np.ones(len(reading), dtype=bool), np.random.default_rng(0))
+    score.fit(reading, as_decided(reading), np.random.default_rng(0))
     point = reading.point
     terms = holistic_terms(
         reading.probes.directions,
@@ -126,9 +131,11 @@ def test_the_answers_with_a_gain_are_the_set_with_the_highest_f1() -> None:
 def test_holue_f1_keeps_p_correct_within_a_decision_and_survives_saving(reading: Reading) -> None:
     rng = np.random.default_rng(0)
     correct = rng.random(len(reading)) < np.clip(np.abs(reading.best_score - 0.45) * 8, 0.1, 0.95)
+    best = reading.evidence.top_index[:, 0]
+    truth = np.where(reading.accepted == correct, best, -1)
     plus, gain = SCORES["holue-plus"](), SCORES["holue-f1"]()
     for score in (plus, gain):
-        score.fit(reading, correct, rng)
+        score.fit(reading, truth, rng)
     for rows in (reading.accepted, ~reading.accepted):
         order = np.argsort(plus(reading)[rows], kind="stable")
         assert (np.diff(gain(reading)[rows][order]) >= 0).all()
@@ -139,9 +146,11 @@ def test_holue_f1_keeps_p_correct_within_a_decision_and_survives_saving(reading:
 
 def test_names_keep_their_worth_where_hardly_an_answer_was_wrong(reading: Reading) -> None:
     score = SCORES["holue-f1"]()
-    score.fit(reading, np.ones(len(reading), dtype=bool), np.random.default_rng(0))
-    gain = score(reading)
-    assert gain[reading.accepted].min() > gain[~reading.accepted].max()
+    score.fit(reading, as_decided(reading), np.random.default_rng(0))
+    assert 0.9 < score.level < 1
+    p = np.full(2, 0.9)
+    name, rejection = f1_gain(p, np.array([True, False]), score.level)
+    assert name > rejection
 
 
 def test_the_level_of_f1_never_falls_below_what_unfiltered_answers_reach() -> None:

@@ -1,17 +1,22 @@
 """Reasons, in worlds where the cause is known."""
 
+import re
+
 import numpy as np
 import pytest
 
 from holue.datasets.simulated import SimulatedWorld, simulate
-from holue.gallery.embeddings import Embeddings
+from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
-from holue.recognition.calibration.truth import correct_answers, truth_rows
+from holue.recognition.calibration.truth import truth_rows
 from holue.recognition.causes import CAUSES, causes
 from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.probabilities import Probabilities
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.reading import Reading
-from holue.recognition.reasons import explain
+from holue.recognition.reasons import Reasons, Typical, explain
+
+Fitted = tuple[CalibratedQuality, OperatingPoint, Reading]
 
 
 def read(world: SimulatedWorld, probes: Embeddings, point: OperatingPoint) -> Reading:
@@ -33,91 +38,124 @@ def big() -> SimulatedWorld:
     )
 
 
-@pytest.fixture(scope="module")
-def quality(big: SimulatedWorld) -> tuple[CalibratedQuality, OperatingPoint, Reading]:
+@pytest.fixture(scope="module", params=[True, False], ids=["with κ", "without κ"])
+def fitted(big: SimulatedWorld, request) -> Fitted:  # type: ignore[no-untyped-def]
     point = OperatingPoint.solve(dim=64, n_subjects=150, threshold=0.5)
-    reading = read(big, Embeddings.from_samples(big.probes.X, big.probes.concentration), point)
+    kappa = big.probes.concentration if request.param else None
+    reading = read(big, Embeddings.from_samples(big.probes.X, kappa), point)
     score = CalibratedQuality()
-    truth = truth_rows(reading.gallery, big.probes.y, len(reading))
-    score.fit(reading, correct_answers(reading, truth), np.random.default_rng(0))
+    score.fit(reading, truth_rows(reading.gallery, big.probes.y, len(reading)), np.random.default_rng(0))
     return score, point, reading
 
 
-def test_shares_add_up_to_the_uncertainty(quality) -> None:  # type: ignore[no-untyped-def]
-    score, _, reading = quality
-    reasons = explain(reading, score.judge, score.typical)
+def asked(fitted: Fitted, world: SimulatedWorld, X: Float64Array, kappa: float) -> tuple[Reading, Reasons]:
+    score, point, reading = fitted
+    probes = Embeddings.from_samples(X, None if reading.probes.concentrations is None else kappa)
+    new = read(world, probes, point)
+    return new, score.explain(new)
+
+
+def named(reasons: Reasons, cause: str) -> float:
+    return float(np.mean([one == cause for one in reasons.main_cause]))
+
+
+def test_shares_add_up_to_the_uncertainty(fitted: Fitted) -> None:
+    score, _, reading = fitted
+    reasons = score.explain(reading)
     np.testing.assert_allclose(reasons.uncertainty, 1 - score(reading), atol=1e-12)
+    if reading.probes.concentrations is None:
+        assert (reasons.shares[:, 2] == 0).all()
 
 
-def test_a_probe_between_two_subjects_is_told_so(big: SimulatedWorld, quality) -> None:  # type: ignore[no-untyped-def]
-    score, point, _ = quality
-    middle = big.means[big.look_alikes[:, 0]] + big.means[big.look_alikes[:, 1]]
-    reasons = explain(read(big, Embeddings.from_samples(middle, 80.0), point), score.judge, score.typical)
-    named = [cause == "look-alike" for cause in reasons.main_cause]
-    assert np.mean(named) > 0.7
-    sentence = next(s for s, yes in zip(reasons.sentences, named) if yes)
-    assert sentence.startswith("between ")
+def test_a_probe_half_way_between_two_templates_is_uncertain_and_told_so(big: SimulatedWorld, fitted: Fitted) -> None:
+    _, _, reading = fitted
+    templates = reading.gallery.directions.astype(np.float64)
+    pairs = np.random.default_rng(2).integers(len(templates), size=(300, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    new, reasons = asked(fitted, big, templates[pairs[:, 0]] + templates[pairs[:, 1]], 80.0)
+    assert new.accepted.all()
+    assert (reasons.uncertainty >= 0.5 - 1e-4).all(), "scores are float32: the gap is not exactly 0"
+    assert named(reasons, "look-alike") >= 0.9
+    assert sum(sentence.startswith("between ") for sentence in reasons.sentences) >= 0.9 * len(new)
 
 
-def test_a_probe_at_the_threshold_is_told_so(big: SimulatedWorld, quality) -> None:  # type: ignore[no-untyped-def]
-    score, point, reading = quality
-    # A probe exactly at the threshold from a subject without a look-alike, of good quality.
+@pytest.mark.parametrize("off", [-0.009, -0.003, 0.003, 0.009])
+def test_a_probe_at_the_threshold_is_told_so(big: SimulatedWorld, fitted: Fitted, off: float) -> None:
+    _, point, reading = fitted
     rng = np.random.default_rng(1)
-    anchor = reading.gallery.directions[100:140]
+    anchor = reading.gallery.directions[100:140].astype(np.float64)  # subjects without a look-alike
     across = rng.normal(size=anchor.shape)
     across -= np.sum(across * anchor, axis=1, keepdims=True) * anchor
     across /= np.linalg.norm(across, axis=1, keepdims=True)
-    s = point.threshold + 0.005
-    at = s * anchor + np.sqrt(1 - s**2) * across
-    reasons = explain(read(big, Embeddings.from_samples(at, 300.0), point), score.judge, score.typical)
-    assert np.mean([cause == "boundary" for cause in reasons.main_cause]) > 0.6  # by chance: a third
-    assert any("just above the threshold: 0.50" in sentence for sentence in reasons.sentences)
+    s = point.threshold + off
+    _, reasons = asked(fitted, big, s * anchor + np.sqrt(1 - s**2) * across, 300.0)
+    assert named(reasons, "boundary") >= 0.9
+    side = "above" if off > 0 else "below"
+    assert f"just {side} the threshold: {s:.3f} against 0.500" in reasons.sentences
 
 
-def test_a_poor_sample_is_told_so(big: SimulatedWorld, quality) -> None:  # type: ignore[no-untyped-def]
-    score, point, reading = quality
+def test_a_poor_sample_is_told_so(big: SimulatedWorld, fitted: Fitted) -> None:
+    _, _, reading = fitted
+    if reading.probes.concentrations is None:
+        pytest.skip("without concentrations nothing is known about the sample")
     # Rejected probes of poor quality: whether they show somebody enrolled cannot be seen from the scores.
     far = ~reading.accepted & (reading.point.threshold - reading.best_score > 0.1)
-    poor = Embeddings(reading.probes.directions[far], np.full(int(far.sum()), 5.0))
-    reasons = explain(read(big, poor, point), score.judge, score.typical)
-    assert np.mean([cause == "sample" for cause in reasons.main_cause]) > 0.8
+    _, reasons = asked(fitted, big, reading.probes.directions[far], 5.0)
+    assert named(reasons, "sample") > 0.7
     assert any(s.startswith("poor sample: concentration 5, typical") for s in reasons.sentences)
 
 
-@pytest.mark.parametrize("accepted", [False, True])
-@pytest.mark.parametrize("cause", CAUSES)
-def test_an_uncertain_answer_names_its_largest_cause_however_typical_it_is(quality, cause: str, accepted: bool) -> None:  # type: ignore[no-untyped-def]
-    _, _, reading = quality
-    one = reading.take(np.flatnonzero(reading.accepted == accepted)[:1])
+def test_no_sentence_contradicts_the_numbers_beside_it(fitted: Fitted) -> None:
+    score, _, reading = fitted
+    probabilities, reasons = score.probabilities(reading), score.explain(reading)
+    for i, sentence in enumerate(reasons.sentences):
+        numbers = [float(number) for number in re.findall(r"\d+\.\d+", sentence.rpartition(": ")[2])]
+        if sentence.startswith("between "):
+            p = probabilities.candidates[i]
+            assert reading.accepted[i]
+            assert p[1:].sum() + 1e-9 >= numbers[1] - 0.005 or "several" in sentence
+            assert numbers[0] == pytest.approx(p[0], abs=0.005)
+            assert 1 - probabilities.nobody[i] - p[0] >= probabilities.nobody[i], "another subject, not nobody"
+        elif "the threshold" in sentence and numbers:
+            assert numbers[0] == pytest.approx(reading.best_score[i], abs=0.0005)
+            assert ("above" in sentence) <= (numbers[0] >= numbers[1])
+            assert ("below" in sentence) <= (numbers[0] <= numbers[1])
+        elif sentence == "clear":
+            assert reasons.uncertainty[i] < 0.1
+
+
+@pytest.mark.parametrize("cause", ["boundary", "sample"])
+def test_an_uncertain_rejection_names_its_largest_cause_however_typical_it_is(big: SimulatedWorld, cause: str) -> None:
+    point = OperatingPoint.solve(dim=64, n_subjects=150, threshold=0.5)
+    reading = read(big, Embeddings.from_samples(big.probes.X, big.probes.concentration), point)
+    rejected = np.flatnonzero(~reading.accepted & (np.abs(reading.best_score - reading.point.threshold) > 0.01))
+    one = reading.take(rejected[:1])
     own = causes(one)
-    gain = np.where(np.array(CAUSES) == cause, 0.3, 0.1)
+    gain = np.where(np.array(CAUSES) == cause, 0.3, 0.1) * np.array([1, 0, 1])
 
-    def judge(features, _):  # type: ignore[no-untyped-def]
-        return 0.4 + (features > own + 1) @ gain  # better in this cause, such an answer would be right far more often
+    def judge(features: Float64Array) -> Float64Array:
+        return 0.6 - (features < own - 1) @ gain  # lower in this cause, such an answer would be wrong far less often
 
-    reasons = explain(one, judge, own.repeat(2, axis=0))
+    answer = Probabilities(np.array([[0.6, 0.0]]), np.array([0.4]), True)
+    reasons = explain(one, answer, judge, Typical(own.repeat(2, axis=0), np.ones(2)))
     assert reasons.uncertainty == pytest.approx(0.6)
     assert (reasons.shares == 0).all(), "it is typical"
     assert reasons.main_cause == (cause,)
-    assert ", as is usual here: " in reasons.sentences[0]
+    assert ", as is usual here: " in reasons.sentences[0] or reasons.sentences[0].startswith("just ")
 
 
-def test_where_nothing_matters_an_uncertain_answer_is_still_not_clear(quality) -> None:  # type: ignore[no-untyped-def]
-    _, _, reading = quality
-    typical = np.median(causes(reading), axis=0)[None].repeat(2, axis=0)
-    coin = explain(reading, lambda features, accepted: np.full(len(features), 0.5), typical)
-    assert set(coin.main_cause) == {"none"}
-    assert all(sentence.startswith("uncertain as all such answers are") for sentence in coin.sentences)
-    sure = explain(reading, lambda features, accepted: np.full(len(features), 0.99), typical)
-    assert set(sure.sentences) == {"clear"}
+def test_where_nothing_matters_an_uncertain_answer_is_still_not_clear(fitted: Fitted) -> None:
+    _, _, reading = fitted
+    reading = reading.take(np.flatnonzero(np.abs(reading.best_score - reading.point.threshold) > 0.01))
+    typical = Typical(np.median(causes(reading), axis=0)[None].repeat(2, axis=0), np.ones(2))
+    n, accepted = len(reading), reading.accepted
+    for p, told in ((0.5, "uncertain as all such answers are"), (0.99, "clear")):
+        enrolled = np.where(accepted, p, 1 - p)
+        answers = Probabilities(np.column_stack([enrolled, np.zeros(n)]), 1 - enrolled, True)
 
+        def judge(features: Float64Array, p: float = p) -> Float64Array:
+            return np.where(accepted[: len(features)] if len(features) == n else p == 0.5, p, 1 - p)
 
-def test_without_concentrations_two_causes_remain(big: SimulatedWorld, quality) -> None:  # type: ignore[no-untyped-def]
-    _, point, _ = quality
-    reading = read(big, Embeddings.from_samples(big.probes.X), point)
-    score = CalibratedQuality()
-    truth = truth_rows(reading.gallery, big.probes.y, len(reading))
-    score.fit(reading, correct_answers(reading, truth), np.random.default_rng(0))
-    reasons = explain(reading, score.judge, score.typical)
-    np.testing.assert_allclose(reasons.uncertainty, 1 - score(reading), atol=1e-12)
-    assert (reasons.shares[:, 2] == 0).all()
+        reasons = explain(reading, answers, judge, typical)
+        assert set(reasons.main_cause) == {"none"}
+        assert all(sentence.startswith(told) for sentence in reasons.sentences)

@@ -52,12 +52,12 @@ def test_the_whole_answer_agrees_with_its_parts(world: SimulatedWorld, developme
     assert recognizer.classes_[-1] is UNKNOWN
     np.testing.assert_array_equal(answers.subject, recognizer.predict(X))
     np.testing.assert_array_equal(recognizer.classes_[proba.argmax(1)], answers.subject)
-    np.testing.assert_allclose(answers.p_unknown, proba[:, -1], atol=1e-12)
+    np.testing.assert_allclose(answers.model_p_unknown, proba[:, -1], atol=1e-12)
     np.testing.assert_allclose(answers.quality, proba.max(1), atol=1e-12)
     np.testing.assert_allclose(answers.uncertainty, recognizer.predict_uncertainty(X), atol=1e-15)
     np.testing.assert_array_equal(recognizer.decision_function(X) >= 0, answers.accepted)
     best = np.sort(proba[:, :-1], axis=1)[:, ::-1][:, :3]
-    np.testing.assert_allclose(answers.candidate_probabilities, best, atol=1e-12)
+    np.testing.assert_allclose(answers.model_candidate_probabilities, best, atol=1e-12)
     assert recognizer.score(X, world.probes.y) == pytest.approx((answers.subject == world.probes.y).mean())
 
 
@@ -147,10 +147,13 @@ def test_answers_can_be_indexed_and_written(world: SimulatedWorld, development: 
     assert len(answers[2:5]) == 3
     assert [a.decision for a in answers[:4]] == answers.decision[:4].tolist()
     plain = json.loads(json.dumps(answers.to_dict()))
+    assert json.loads(json.dumps(one.to_dict())) == {name: column[3] for name, column in plain.items()}
     assert plain["subject"][3] == (None if one.subject is UNKNOWN else one.subject)
     frame = answers.to_pandas()
     assert len(frame) == len(answers)
-    assert {"subject", "decision", "quality", "candidate_1", "probability_2"} <= set(frame.columns)
+    assert {"subject", "decision", "quality", "candidate_1", "probability_2", "model_probability_2"} <= set(
+        frame.columns
+    )
 
 
 def test_the_fpir_can_be_held_while_the_gallery_changes(

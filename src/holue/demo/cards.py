@@ -23,7 +23,7 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class CandidateRow:
-    """One line of the posterior; without a picture it is "nobody enrolled"."""
+    """One line of the distribution; without a picture it is "nobody enrolled"."""
 
     label: str
     name: str
@@ -57,19 +57,18 @@ def probe_card(scene: Scene, row: int) -> ProbeCard:
     probes, outcomes, answer = scene.part.probes, scene.outcomes, scene.answers[row]
     label, kind = str(probes.subject_id[row]), OutcomeKind(int(outcomes.kind[row]))
     mated, accepted = bool(outcomes.mated[row]), bool(outcomes.accepted[row])
-    log_p, log_p_unknown = scene.posterior.log_p_top[row], scene.posterior.log_p_unknown[row]
     lines = [
         CandidateRow(
             label=str(candidate.subject),
             name=scene.glyphs[str(candidate.subject)].name,
             picture=_clean_picture(scene, str(candidate.subject)),
-            probability=float(np.exp(log_p[place])),
+            probability=candidate.probability,
             is_answer=accepted and place == 0,
             is_truth=mated and candidate.subject == label,
         )
         for place, candidate in enumerate(answer.candidates)
     ]
-    lines.append(CandidateRow("", "nobody enrolled", None, float(np.exp(log_p_unknown)), not accepted, not mated))
+    lines.append(CandidateRow("", "nobody enrolled", None, answer.p_unknown, not accepted, not mated))
     return ProbeCard(
         picture=_probe_picture(scene, row),
         level=str(probes.level[row]),
@@ -81,7 +80,7 @@ def probe_card(scene: Scene, row: int) -> ProbeCard:
         verdict=VERDICTS[kind],
         right=bool(outcomes.correct[row]),
         uncertainty=answer.uncertainty,
-        reason=scene.reason(row),
+        reason=answer.reason,
         score=answer.score,
         candidates=tuple(lines),
     )

@@ -92,7 +92,7 @@ class Demo:
                 ],
                 "right": scene.outcomes.correct.tolist(),
                 "concentration": scene.concentrations.tolist(),
-                "p_answer_tempered": scene.p_answer.tolist(),
+                "p_answer": scene.p_answer.tolist(),
                 **scene.answers.to_dict(),
             },
         }

@@ -53,13 +53,13 @@ def probe_groups(scene: Scene) -> list[ProbeGroup]:
         (
             "confident",
             "Confidently right",
-            "A name, and nothing that speaks against it: the posterior is one long bar.",
+            "A name, and nothing that speaks against it: the probabilities are one long bar.",
             accepted & clear & right,
         ),
         (
             "look-alikes",
             "Look-alikes",
-            "The sample is close to two enrolled characters, and the posterior is shared between them. No threshold on the "
+            "The sample is close to two enrolled characters, and the probability is shared between them. No threshold on the "
             "score finds these: the best score can be high.",
             look_alike,
         ),

@@ -17,10 +17,9 @@ from holue.evaluation.outcomes import Outcomes
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.subjects import UNKNOWN
 from holue.recognition.identifications import Identifications
-from holue.recognition.model.class_model import Posterior
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.reading import Reading
-from holue.recognition.reasons import Reasons, explain
+from holue.recognition.reasons import Reasons
 from holue.recognition.recognizer import OpenSetRecognizer
 
 SUBJECTS = 300
@@ -69,20 +68,9 @@ class Scene:
         return self.reading.probe_concentrations
 
     @property
-    def posterior(self) -> Posterior:
-        """HolUE's posterior P_T, which the bars show: the same decisions as at T = 1, where nearly every bar is full or empty."""
-        return self.reading.tempered
-
-    @property
     def p_answer(self) -> Float64Array:
-        """P_T of every answer: of the subject where accepted, of "nobody enrolled" where rejected."""
-        log_p = np.where(self.outcomes.accepted, self.posterior.log_p_top[:, 0], self.posterior.log_p_unknown)
-        return np.asarray(np.exp(log_p))
-
-    def reason(self, row: int) -> str:
-        """The recogniser's sentence; of look-alikes without their probabilities at T = 1, since the bars show them at T."""
-        sentence = str(self.answers.reason[row])
-        return sentence.rpartition(": ")[0] if self.reasons.main_cause[row] == "look-alike" else sentence
+        """The probability of every answer: of the subject where accepted, of "nobody enrolled" where rejected."""
+        return np.where(self.outcomes.accepted, self.answers.p_subject, self.answers.p_unknown)
 
     @cached_property
     def glyphs(self) -> dict[str, Glyph]:
@@ -136,7 +124,7 @@ def make_scene(embed: Embed, *, seed: int = 0, subjects: int = SUBJECTS) -> Scen
         temperature=recognizer.temperature,
         top_k=CANDIDATES,
     )
-    reasons = explain(reading, quality.judge, quality.typical)
+    reasons = quality.explain(reading)
     return Scene(seed, world, recognizer, reading, answers, reasons, _outcomes(evaluation, answers), embed)
 
 

@@ -85,7 +85,7 @@ def _table(demo: Demo) -> RenderableType:
         for row in spread(inner, PER_GROUP):
             table.add_row(*_cells(demo.scene, int(row)))
         table.add_section()
-    table.caption = "P: the answer in HolUE's posterior; P(wrong): its calibrated uncertainty"
+    table.caption = "P: the probability of the answer; P(wrong): the rest of it"
     table.caption_justify = "left"
     return table
 
@@ -102,5 +102,5 @@ def _cells(scene: Scene, row: int) -> tuple[str, ...]:
         "[green]✓[/]" if right else "[red]✗[/]",
         f"{scene.p_answer[row]:.2f}",
         f"{answer.uncertainty:.2f}",
-        escape(scene.reason(row)),
+        escape(str(scene.answers.reason[row])),
     )

@@ -19,8 +19,9 @@ from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.calibration.truth import correct_answers, truth_rows
-from holue.recognition.causes import CAUSES, causes
+from holue.recognition.causes import FEATURES, causes
 from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.quality.candidate_shares import CandidateShares
 from holue.recognition.quality.heads.monotone import MonotoneHead
 from holue.recognition.reading import Reading
 
@@ -29,13 +30,13 @@ MEASURES = ("prr_f1", "prr_accuracy", "calibration_error")
 
 
 class Head(Protocol):
-    """What learns P(correct) from features."""
+    """What learns P(enrolled) from features."""
 
-    def fit(self, features: Float64Array, correct: npt.NDArray[np.bool_]) -> None:
-        """Learn from (n, m) features and whether each answer was right."""
+    def fit(self, features: Float64Array, target: npt.NDArray[np.bool_]) -> None:
+        """Learn from (n, m) features and whether each probe is mated."""
 
     def __call__(self, features: Float64Array) -> Float64Array:
-        """P(correct) (n,)."""
+        """P(enrolled) (n,)."""
 
 
 class FreeHead:
@@ -45,14 +46,14 @@ class FreeHead:
         self.classifier = make_pipeline(StandardScaler(), classifier)
         self.constant: float | None = None
 
-    def fit(self, features: Float64Array, correct: npt.NDArray[np.bool_]) -> None:
-        """Fit it; all right or all wrong is a constant."""
-        self.constant = float(correct[0]) if correct.all() or not correct.any() else None
+    def fit(self, features: Float64Array, target: npt.NDArray[np.bool_]) -> None:
+        """Fit it; all yes or all no is a constant."""
+        self.constant = float(target[0]) if target.all() or not target.any() else None
         if self.constant is None:
-            self.classifier.fit(features, correct)
+            self.classifier.fit(features, target)
 
     def __call__(self, features: Float64Array) -> Float64Array:
-        """P(correct) (n,)."""
+        """P(enrolled) (n,)."""
         if self.constant is not None or not len(features):
             return np.full(len(features), self.constant or 0.0)
         return np.asarray(self.classifier.predict_proba(features)[:, 1])
@@ -60,40 +61,35 @@ class FreeHead:
 
 @dataclass(frozen=True)
 class Ablation:
-    """One estimator: which features it reads, what learns, and whether each decision has a head of its own."""
+    """One estimator: which features it reads, what learns, and whether the candidates share what it learns."""
 
     name: str
     features: Callable[[Reading], Float64Array] = causes
     head: Callable[[], Head] = MonotoneHead
-    by_decision: bool = True
+    shared: bool = True
 
-    def quality(self, development: Reading, correct: npt.NDArray[np.bool_], evaluation: Reading) -> Float64Array:
+    def quality(self, development: Reading, truth: npt.NDArray[np.int64], evaluation: Reading) -> Float64Array:
         """P(correct) of the evaluation answers, learnt from the development answers."""
-        known, asked = self.features(development), self.features(evaluation)
-        quality = np.empty(len(asked))
-        for decision in (False, True) if self.by_decision else (None,):
-            rows, others = (
-                np.ones(len(one), dtype=bool) if decision is None else one.accepted == decision
-                for one in (development, evaluation)
-            )
-            head = self.head()
-            head.fit(known[rows], correct[rows])
-            quality[others] = head(asked[others])
-        return quality
+        head = self.head()
+        head.fit(self.features(development), truth >= 0)
+        enrolled = head(self.features(evaluation))
+        share = CandidateShares.fit(development, truth)(evaluation)[:, 0] if self.shared else 1.0
+        return np.where(evaluation.accepted, enrolled * share, 1.0 - enrolled)
 
 
-def _without(cause: str) -> Callable[[Reading], Float64Array]:
-    return lambda reading: np.delete(causes(reading), CAUSES.index(cause), axis=1)
+def _without(feature: str) -> Callable[[Reading], Float64Array]:
+    return lambda reading: np.delete(causes(reading), FEATURES.index(feature), axis=1)
 
 
 def _with_terms(reading: Reading) -> Float64Array:
-    return np.column_stack([causes(reading), *reading.holistic_terms])
+    kl_gallery, kl_unknown = reading.holistic_terms
+    return np.column_stack([causes(reading), kl_gallery, -kl_unknown])
 
 
 ABLATIONS: tuple[Ablation, ...] = (
     Ablation("HolUE-plus"),
-    *(Ablation(f"without {cause}", features=_without(cause)) for cause in CAUSES),
-    Ablation("one head for both decisions", by_decision=False),
+    *(Ablation(f"without {feature}", features=_without(feature)) for feature in FEATURES),
+    Ablation("all of it to the best candidate", shared=False),
     Ablation("with KL₁ and KL₂ added", features=_with_terms),
     Ablation("linear logistic instead of monotone", head=lambda: FreeHead(LogisticRegression())),
     Ablation(
@@ -109,19 +105,19 @@ def ablate(
     protocol: IdentificationProtocol, development: OperatingPoint, point: OperatingPoint
 ) -> dict[str, dict[str, float]]:
     """PRR of F1 and of accuracy, and the calibration error, of every ablation at one operating point; it needs κ_x."""
-    readings, rights = [], []
+    readings, truths = [], []
     for part, here in ((protocol.development, development), (protocol.evaluation, point)):
         reading = Reading.of(part.probes, part.gallery, here, temperature=TEMPERATURE)
         truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
         readings.append(reading)
-        rights.append(correct_answers(reading, truth))
+        truths.append(truth)
     named_right = readings[1].evidence.top_index[:, 0] == truth
     outcomes = Outcomes(
         protocol.evaluation.mated, readings[1].accepted, named_right, protocol.evaluation.probe_subjects
     )
     found = {}
     for one in ABLATIONS:
-        quality = one.quality(readings[0], rights[0], readings[1])
+        quality = one.quality(readings[0], truths[0], readings[1])
         ratios = [
             prediction_rejection_ratio(
                 quality,
@@ -133,7 +129,7 @@ def ablate(
             )
             for metric in ("f1", "accuracy")
         ]
-        error = expected_calibration_error(quality, correct=rights[1])
+        error = expected_calibration_error(quality, correct=correct_answers(readings[1], truths[1]))
         found[one.name] = dict(zip(MEASURES, (*ratios, error)))
     return found
 

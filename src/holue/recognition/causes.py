@@ -1,11 +1,14 @@
-"""Causes: the three reasons for doubt as numbers that mean the same in every gallery.
+"""Causes: what speaks for somebody enrolled, as three numbers; more of each speaks for it.
 
-    boundary    m = ln p_best − ln p_unknown = κ(s₁ − τ)   how clearly the best subject beats, or loses to, "nobody enrolled"
-    look-alike  g = ln p_best − ln p_second  = κ(s₁ − s₂)  how clearly the best subject beats the second
-    sample      k = ln κ_x                                 how good the sample is
+    margin  m = s₁ − τ      how far the best cosine lies above the threshold
+    lead    g = s₁ − s₃     how far the best subject is ahead of the crowd
+    sample  k = −ln κ_x     how poor the sample is
 
-m and g are log-odds of the posterior, so the size of the gallery is in them already; HolUE's KL terms, in contrast, shift
-with K, and a head trained on them in one gallery misjudges another.
+The lead is over the third score, not the second: a probe between two look-alikes leaves the crowd behind with both of them, and
+is no more likely to show nobody. Which of the two it shows is another question (``candidate_shares.py``).
+
+m moves with the threshold, which follows the gallery's size. They are cosines, not multiples of the class model's κ: κ is solved
+again for a gallery of another size, and probabilities learned in one gallery would misjudge another.
 """
 
 from __future__ import annotations
@@ -16,17 +19,19 @@ from holue.gallery.embeddings import Float64Array
 from holue.recognition.reading import Reading
 
 CAUSES = ("boundary", "look-alike", "sample")
+"""Names of the reasons for doubt (``reasons.py``): margin and lead are the boundary."""
+
+FEATURES = ("margin", "lead", "sample")
 
 
 def causes(reading: Reading) -> Float64Array:
-    """m, g and k as (n, 3), each oriented so that more speaks for the decision that was made; without κ_x only m and g.
+    """m, g and k as (n, 3); without κ_x only m and g.
 
-    An acceptance is the safer the higher m and g, a rejection the lower they are. Quality works the other way: a rejection is
-    safe when the sample was good, since a good sample of somebody enrolled would have been accepted. For the same reason an
-    acceptance with a given score is *less* safe when the sample was good: the right subject would have scored higher.
+    The sample works the other way round than one may expect: with a given score, a poor sample speaks *for* somebody enrolled.
+    A good sample of the right subject would have scored higher; so would a good sample of somebody who was rejected.
     """
-    log_p, log_p_unknown = reading.posterior.log_p_top, reading.posterior.log_p_unknown
-    margin, gap = log_p[:, 0] - log_p_unknown, log_p[:, 0] - log_p[:, 1]
+    scores = np.asarray(reading.evidence.top_scores[:, :3], dtype=np.float64)
+    crowd = np.where(np.isfinite(scores[:, -1]), scores[:, -1], scores[:, 1])
+    margin, lead = scores[:, 0] - reading.point.threshold, scores[:, 0] - crowd
     kappa = reading.probes.concentrations
-    side = np.where(reading.accepted, 1.0, -1.0)
-    return np.column_stack([side * margin, side * gap, *([] if kappa is None else [-side * np.log(kappa)])])
+    return np.column_stack([margin, lead, *([] if kappa is None else [-np.log(kappa)])])

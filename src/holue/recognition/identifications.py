@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -12,7 +12,9 @@ import numpy.typing as npt
 from holue.errors import MissingDependencyError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.subjects import UNKNOWN, Subjects
+from holue.recognition.probabilities import Probabilities
 from holue.recognition.quality import QualityScore
+from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.reading import Reading
 
 if TYPE_CHECKING:
@@ -21,67 +23,110 @@ if TYPE_CHECKING:
 ACCEPTED, REJECTED, FILTERED = "accepted", "rejected", "filtered"
 """Decided: an enrolled subject; decided: nobody enrolled; not decided: too uncertain, retake or let a person decide."""
 
+PLAIN = (
+    "decision",
+    "score",
+    "p_subject",
+    "p_unknown",
+    "calibrated",
+    "quality",
+    "uncertainty",
+    "model_p_unknown",
+    "reason",
+)
+"""Fields with one plain value per answer."""
+
 
 @dataclass(frozen=True)
 class Candidate:
-    """One enrolled subject the probe might be."""
+    """One enrolled subject the probe might be: its cosine, its probability, and the class model's own one."""
 
     subject: Any
     score: float
     probability: float
+    model_probability: float
 
 
 @dataclass(frozen=True)
 class Identification:
-    """The answer for one probe."""
+    """The answer for one probe; its fields are those of :class:`Identifications`."""
 
     subject: Any
     decision: str
     score: float
     p_subject: float
     p_unknown: float
+    calibrated: bool
     quality: float
     uncertainty: float
     candidates: tuple[Candidate, ...]
+    model_p_unknown: float
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, ready for JSON; UNKNOWN becomes None (its decision is "rejected")."""
+        return {**asdict(self), "subject": _plain(self.subject), "candidates": [asdict(c) for c in self.candidates]}
 
 
 @dataclass(frozen=True, eq=False)
 class Identifications:
-    """Answers for n probes: one array per field; ``answers[3]`` is one answer, ``answers[mask]`` are several."""
+    """Answers for n probes: one array per field; ``answers[3]`` is one answer, ``answers[mask]`` are several.
+
+    The probabilities of all K candidates and of nobody sum to 1. Where ``calibrated``, they were learned from validation probes:
+    of many answers that get 0.8, about 80 % are right. Otherwise (a ``threshold`` without calibration, or too few validation
+    probes) they are the class model's own posterior, which promises more than it keeps. That posterior is always there under
+    ``model_p_unknown`` and ``model_candidate_probabilities``.
+    """
 
     subject: npt.NDArray[Any]  # (n,) the subject where accepted, UNKNOWN where rejected, None where filtered
     decision: npt.NDArray[np.str_]  # (n,) "accepted", "rejected" or "filtered"
     score: Float64Array  # (n,) best cosine
     p_subject: Float64Array  # (n,) probability of the best candidate
     p_unknown: Float64Array  # (n,) probability that nobody enrolled is shown
+    calibrated: npt.NDArray[np.bool_]  # (n,) whether the probabilities are calibrated; the same for all
     quality: Float64Array  # (n,) higher = more reliable, on the method's own scale
     uncertainty: Float64Array  # (n,) higher = less certain
     candidate_subjects: npt.NDArray[Any]  # (n, k) best first
     candidate_scores: Float64Array  # (n, k)
     candidate_probabilities: Float64Array  # (n, k)
+    model_p_unknown: Float64Array  # (n,) the class model's own p_unknown (GalUE's posterior)
+    model_candidate_probabilities: Float64Array  # (n, k) the class model's own
     reason: npt.NDArray[np.str_]  # (n,) why the answer is uncertain, where the method can tell; else ""
 
     @classmethod
-    def of(cls, reading: Reading, score: QualityScore, filter_threshold: float, shown: int) -> Identifications:
-        """The answers of a reading, with its best ``shown`` candidates; those of lower quality are filtered."""
-        evidence, posterior, subjects = reading.evidence, reading.posterior, reading.gallery.subjects
-        accepted, quality = reading.accepted, score(reading)
-        filtered = quality < filter_threshold
+    def of(
+        cls,
+        reading: Reading,
+        score: QualityScore,
+        filter_threshold: float,
+        shown: int,
+        model: ProbabilityModel | None = None,
+    ) -> Identifications:
+        """The answers of a reading, with its best ``shown`` candidates; those of lower quality are filtered.
+
+        The probabilities are those behind the quality where it is one of them, else those of ``model``, else the class model's.
+        """
+        evidence, subjects, accepted = reading.evidence, reading.gallery.subjects, reading.accepted
+        rating, own = score.rate(reading), Probabilities.of_model(reading)
+        probabilities = rating.probabilities or (own if model is None else model(reading))
+        filtered = rating.quality < filter_threshold
         subject = named(subjects[evidence.top_index[:, 0]], accepted)
         subject[filtered] = None
         return cls(
             subject=subject,
             decision=np.where(filtered, FILTERED, np.where(accepted, ACCEPTED, REJECTED)),
             score=reading.best_score,
-            p_subject=np.exp(posterior.log_p_top[:, 0]),
-            p_unknown=np.exp(posterior.log_p_unknown),
-            quality=quality,
-            uncertainty=score.uncertainty(reading),
+            p_subject=probabilities.candidates[:, 0],
+            p_unknown=probabilities.nobody,
+            calibrated=np.full(len(reading), probabilities.calibrated),
+            quality=rating.quality,
+            uncertainty=rating.uncertainty,
             candidate_subjects=subjects[evidence.top_index[:, :shown]],
             candidate_scores=np.asarray(evidence.top_scores[:, :shown], dtype=np.float64),
-            candidate_probabilities=np.exp(posterior.log_p_top[:, :shown]),
-            reason=np.array(score.reasons(reading), dtype=np.str_),
+            candidate_probabilities=probabilities.candidates[:, :shown],
+            model_p_unknown=own.nobody,
+            model_candidate_probabilities=own.candidates[:, :shown],
+            reason=np.array(rating.reasons, dtype=np.str_),
         )
 
     def __len__(self) -> int:
@@ -100,9 +145,11 @@ class Identifications:
             score=float(self.score[key]),
             p_subject=float(self.p_subject[key]),
             p_unknown=float(self.p_unknown[key]),
+            calibrated=bool(self.calibrated[key]),
             quality=float(self.quality[key]),
             uncertainty=float(self.uncertainty[key]),
             candidates=tuple(self._candidates(int(key))),
+            model_p_unknown=float(self.model_p_unknown[key]),
             reason=str(self.reason[key]),
         )
 
@@ -126,21 +173,15 @@ class Identifications:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns of plain Python values, ready for JSON; UNKNOWN becomes None (its decision is "rejected")."""
-        columns: dict[str, list[Any]] = {
-            name: getattr(self, name).tolist()
-            for name in ("decision", "score", "p_subject", "p_unknown", "quality", "uncertainty", "reason")
-        }
-        candidates = [
-            [
-                {"subject": _plain(c.subject), "score": c.score, "probability": c.probability}
-                for c in self._candidates(i)
-            ]
-            for i in range(len(self))
-        ]
+        columns: dict[str, list[Any]] = {name: getattr(self, name).tolist() for name in PLAIN}
+        candidates = [[asdict(candidate) for candidate in self._candidates(i)] for i in range(len(self))]
         return {"subject": [_plain(s) for s in self.subject], **columns, "candidates": candidates}
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row per probe; candidates as columns ``candidate_1``, ``score_1``, ``probability_1`` and so on."""
+        """A row per probe; candidates as columns ``candidate_1``, ``score_1``, ``probability_1`` and so on.
+
+        ``model_probability_1`` is the class model's own.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -153,13 +194,17 @@ class Identifications:
             frame[f"candidate_{rank + 1}"] = self.candidate_subjects[:, rank]
             frame[f"score_{rank + 1}"] = self.candidate_scores[:, rank]
             frame[f"probability_{rank + 1}"] = self.candidate_probabilities[:, rank]
+            frame[f"model_probability_{rank + 1}"] = self.model_candidate_probabilities[:, rank]
         return frame
 
     def _candidates(self, row: int) -> Iterator[Candidate]:
-        for subject, score, probability in zip(
-            self.candidate_subjects[row], self.candidate_scores[row], self.candidate_probabilities[row]
+        for subject, score, probability, model_probability in zip(
+            self.candidate_subjects[row],
+            self.candidate_scores[row],
+            self.candidate_probabilities[row],
+            self.model_candidate_probabilities[row],
         ):
-            yield Candidate(_plain(subject), float(score), float(probability))
+            yield Candidate(_plain(subject), float(score), float(probability), float(model_probability))
 
 
 def named(best: Subjects, accepted: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:

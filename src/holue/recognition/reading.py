@@ -18,7 +18,10 @@ from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.search import Search
 
 DECISION, TEMPERED = 0, 1
-"""Columns of the evidence: sharpness κ, for decisions and probabilities, and κ/T, for HolUE."""
+"""Columns of the evidence: sharpness κ, for decisions and the model's posterior, and κ/T, for HolUE."""
+
+KEPT = 10
+"""Candidates that are always kept: the probabilities of an answer read them one by one, whatever number is shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +45,9 @@ class Reading:
         top_k: int = 5,
         threads: int | None = None,
     ) -> Reading:
-        """Scan the gallery once, at both sharpnesses; the second-best subject is always kept beside the best."""
-        return cls.at_points(probes, gallery, [point], temperature=temperature, top_k=max(top_k, 2), threads=threads)[0]
+        """Scan the gallery once, at both sharpnesses; the best ``KEPT`` subjects are always kept."""
+        kept = max(top_k, min(KEPT, len(gallery)))
+        return cls.at_points(probes, gallery, [point], temperature=temperature, top_k=kept, threads=threads)[0]
 
     @classmethod
     def at_points(

@@ -1,13 +1,24 @@
 """Reasons: why an answer is uncertain, in numbers that add up and in one sentence.
 
-The uncertainty ``u = 1 − P(correct)`` of HolUE-plus is a function of three causes. Its Shapley values share out, exactly, what
-separates a probe from a typical right answer of the same decision:
+The uncertainty is what the calibrated distribution leaves to other answers (``probability_model.py``):
+
+    accepted    u = 1 − h(score, sample) · r     r: the best candidate's share among the enrolled
+    rejected    u = h(score, sample)             h: the probability that somebody enrolled is shown
+
+Three causes share it out: the *boundary* (the score and its lead, in h), the *look-alike* (r) and the *sample* (κ_x, in h). Their
+Shapley values say, exactly, what separates a probe from a typical right answer of the same decision:
 
     u(probe) = u(typical) + φ_boundary + φ_look-alike + φ_sample
     φ_j = Σ_{S ∌ j} |S|! (2 − |S|)! / 3! · [u(S ∪ {j}) − u(S)]
 
-where u(S) takes the causes in S from the probe and the others from the typical answer. Since P(correct) is monotone, a cause
-that is worse than typical never gets a negative share.
+where u(S) takes the causes in S from the probe and the others from the typical answer.
+
+Which cause is named:
+
+1. An accepted answer whose most probable mistake is another enrolled subject: the look-alike. At the threshold only where the
+   second candidate is at least half as probable as the best.
+2. Else a score within ``AT_THRESHOLD`` of the threshold: the boundary.
+3. Else the larger share of boundary and sample, if it is worth naming.
 
 Where a typical answer is itself uncertain, a probe can be as uncertain and have no share worth naming. Its main cause is then the
 one with the largest share in what separates it from the clearest answer there could be, all causes at their best.
@@ -25,16 +36,22 @@ import numpy.typing as npt
 
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.causes import CAUSES, causes
+from holue.recognition.probabilities import Probabilities
 from holue.recognition.reading import Reading
+
+BOUNDARY, LOOK_ALIKE, SAMPLE, NONE = 0, 1, 2, -1
 
 WORTH_NAMING = 0.02
 """Shares below this are not worth a sentence."""
 
-DOUBTFUL = 0.1
-"""From this uncertainty on an answer is not called clear, however typical it is."""
+DOUBTFUL = 0.095
+"""From this uncertainty on, which prints as 0.10, an answer is not called clear, however typical it is."""
 
-VISIBLE = 0.005
-"""Probabilities below this print as 0.00, and cosines say more."""
+AT_THRESHOLD = 0.01
+"""Scores this close to the threshold are told so: another sample of the same subject would often be decided the other way."""
+
+NEAR = 0.05
+"""Scores this close to the threshold are "just" above or below it."""
 
 ROUNDING = 1e-9
 UNEXPLAINED = "uncertain as all such answers are, whatever their score and sample"
@@ -56,74 +73,142 @@ class Reasons:
 
     @property
     def main_cause(self) -> tuple[str, ...]:
-        """The cause with the largest share, or "none" where the answer is clear."""
+        """The cause that is named, or "none" where the answer is clear."""
         return tuple((*CAUSES, "none")[j] for j in self.main)
 
 
-Judge = Callable[[Float64Array, npt.NDArray[np.bool_]], Float64Array]
-"""P(correct) of causes (n, 3 or 2) and decisions (n,)."""
+@dataclass(frozen=True, eq=False)
+class Typical:
+    """A typical right answer, for rejected (first) and accepted probes."""
+
+    causes: Float64Array  # (2, 3 or 2)
+    share: Float64Array  # (2,) of the best candidate among the enrolled
+
+    @classmethod
+    def of(cls, reading: Reading, probabilities: Probabilities, correct: npt.NDArray[np.bool_]) -> Typical:
+        """Medians over the right answers of validation probes."""
+        features, share = causes(reading), best_share(probabilities)
+        sides = [correct & (reading.accepted == side) for side in (False, True)]
+        return cls(
+            np.array([np.median(features[rows], axis=0) for rows in sides]),
+            np.array([np.median(share[rows]) for rows in sides]),
+        )
 
 
-def explain(reading: Reading, judge: Judge, typical: Float64Array) -> Reasons:
-    """Reasons for every probe of a reading, from evidence already there.
+Judge = Callable[[Float64Array], Float64Array]
+"""The probability that somebody enrolled is shown, of causes (n, 3 or 2)."""
 
-    ``typical`` (2, 3 or 2) holds the causes of a typical right answer, for rejected and for accepted probes.
-    """
-    features, accepted = causes(reading), reading.accepted
-    usual, shares = _shapley(features, typical[accepted.astype(int)], judge, accepted)
-    main = _largest(shares, WORTH_NAMING)
-    as_usual = np.flatnonzero((main < 0) & (usual + shares.sum(axis=1) >= DOUBTFUL))
+
+def best_share(probabilities: Probabilities) -> Float64Array:
+    """P(best candidate | enrolled) (n,)."""
+    enrolled = np.maximum(1.0 - probabilities.nobody, np.finfo(np.float64).tiny)
+    return np.minimum(probabilities.candidates[:, 0] / enrolled, 1.0)
+
+
+def explain(reading: Reading, probabilities: Probabilities, judge: Judge, typical: Typical) -> Reasons:
+    """Reasons for every probe of a reading, from evidence already there."""
+    features, accepted, share = causes(reading), reading.accepted, best_share(probabilities)
+    side = accepted.astype(int)
+    reference = typical.causes[side], typical.share[side]
+    usual, shares = _shapley(features, share, reference, judge, accepted)
+    main = _largest(shares[:, [BOUNDARY, SAMPLE]], WORTH_NAMING)
+    at_threshold = np.abs(reading.best_score - reading.point.threshold) < AT_THRESHOLD
+    main[at_threshold] = BOUNDARY
+    uncertainty = 1.0 - probabilities.of_decision(accepted)
+    others = np.where(accepted, uncertainty - probabilities.nobody, 0.0)
+    rival = ~at_threshold | (probabilities.candidates[:, 1] >= probabilities.candidates[:, 0] / 2)
+    main[rival & (others >= WORTH_NAMING) & (others >= probabilities.nobody)] = LOOK_ALIKE
+    as_usual = np.flatnonzero((main == NONE) & (uncertainty >= DOUBTFUL))
     if len(as_usual):
-        best = np.full_like(features[as_usual], np.inf)
-        main[as_usual] = _largest(_shapley(features[as_usual], best, judge, accepted[as_usual])[1], ROUNDING)
-    told = [_sentence(reading, typical, int(cause), i) for i, cause in enumerate(main)]
-    for i in as_usual:
-        what, _, numbers = told[i].rpartition(": ")
-        told[i] = f"{what}, as is usual here: {numbers}" if main[i] >= 0 else UNEXPLAINED
-    return Reasons(usual, shares, main, tuple(told))
+        rows = accepted[as_usual]
+        clearest = np.where(rows[:, None], np.inf, -np.inf) * np.ones_like(features[as_usual]), np.ones(len(as_usual))
+        main[as_usual] = _largest(
+            _shapley(features[as_usual], share[as_usual], clearest, judge, rows)[1][:, [BOUNDARY, SAMPLE]], ROUNDING
+        )
+    usually = np.zeros(len(main), dtype=bool)
+    usually[as_usual] = True
+    write = _Writer(reading, probabilities, typical, features)
+    sentences = tuple(write(int(cause), i, bool(usually[i])) for i, cause in enumerate(main))
+    return Reasons(usual, shares, main, sentences)
 
 
 def _largest(shares: Float64Array, least: float) -> npt.NDArray[np.int64]:
-    return np.where(shares.max(axis=1) >= least, shares.argmax(axis=1), -1)
+    """Boundary or sample, whichever of their shares (n, 2) is larger, if it reaches ``least``."""
+    return np.where(shares.max(axis=1) >= least, np.where(shares[:, 0] >= shares[:, 1], BOUNDARY, SAMPLE), NONE)
 
 
 def _shapley(
-    features: Float64Array, reference: Float64Array, judge: Judge, accepted: npt.NDArray[np.bool_]
+    features: Float64Array,
+    share: Float64Array,
+    reference: tuple[Float64Array, Float64Array],
+    judge: Judge,
+    accepted: npt.NDArray[np.bool_],
 ) -> tuple[Float64Array, Float64Array]:
     """The uncertainty of the reference (n,), and what each cause adds to it (n, 3)."""
-    n, m = features.shape
+    columns = {BOUNDARY: [0, 1], LOOK_ALIKE: [], SAMPLE: [2]}
+    players = [BOUNDARY, LOOK_ALIKE, SAMPLE][: features.shape[1]]
+    enrolled: dict[frozenset[int], Float64Array] = {}
     value = {}
-    for size in range(m + 1):
-        for known in combinations(range(m), size):
-            mixed = reference.copy()
-            mixed[:, list(known)] = features[:, list(known)]
-            value[frozenset(known)] = 1.0 - judge(mixed, accepted)
-    shares = np.zeros((n, len(CAUSES)))
-    for j in range(m):
+    for size in range(len(players) + 1):
+        for known in combinations(players, size):
+            in_head = frozenset(known) - {LOOK_ALIKE}
+            if in_head not in enrolled:
+                mixed = reference[0].copy()
+                for player in in_head:
+                    mixed[:, columns[player]] = features[:, columns[player]]
+                enrolled[in_head] = judge(mixed)
+            best = share if LOOK_ALIKE in known else reference[1]
+            value[frozenset(known)] = np.where(accepted, 1.0 - enrolled[in_head] * best, enrolled[in_head])
+    shares = np.zeros((len(features), len(CAUSES)))
+    count = len(players)
+    for j in players:
         for without in (s for s in value if j not in s):
-            weight = factorial(len(without)) * factorial(m - 1 - len(without)) / factorial(m)
+            weight = factorial(len(without)) * factorial(count - 1 - len(without)) / factorial(count)
             shares[:, j] += weight * (value[without | {j}] - value[without])
     return value[frozenset()], shares
 
 
-def _sentence(reading: Reading, typical: Float64Array, cause: int, i: int) -> str:
-    if cause < 0:
-        return "clear"
-    if CAUSES[cause] == "boundary":
-        side = "above" if reading.accepted[i] else "below"
-        return f"just {side} the threshold: {reading.best_score[i]:.3f} against {reading.point.threshold:.3f}"
-    if CAUSES[cause] == "look-alike":
-        first, second = (reading.gallery.subjects[row] for row in reading.evidence.top_index[i, :2])
-        value, what = np.exp(reading.posterior.log_p_top[i, :2]), ""
-        if value[1 if reading.accepted[i] else 0] < VISIBLE:
-            value, what = reading.evidence.top_scores[i, :2], "cosine "  # at a high κ probabilities are 1 and 0
-        if reading.accepted[i]:
-            return f"between {first} and {second}: {what}{value[0]:.2f} and {value[1]:.2f}"
-        return (
-            f"{first} stands out although below the threshold: {what}{value[0]:.2f} against {value[1]:.2f} for {second}"
-        )
-    kappa_x = reading.probe_concentrations[i]
-    if reading.accepted[i]:
-        first, usual = reading.gallery.subjects[reading.evidence.top_index[i, 0]], np.exp(-typical[1, cause])
-        return f"{first} would score higher in so good a sample: concentration {kappa_x:.0f}, typical {usual:.0f}"
-    return f"poor sample: concentration {kappa_x:.0f}, typical {np.exp(typical[0, cause]):.0f}"
+@dataclass(frozen=True, eq=False)
+class _Writer:
+    """Writes one sentence: the cause, and the numbers it rests on."""
+
+    reading: Reading
+    probabilities: Probabilities
+    typical: Typical
+    features: Float64Array  # (n, 3 or 2), the causes
+
+    def __call__(self, cause: int, i: int, as_usual: bool) -> str:
+        if cause == NONE:
+            return UNEXPLAINED if as_usual else "clear"
+        what, numbers = {BOUNDARY: self.boundary, LOOK_ALIKE: self.look_alike, SAMPLE: self.sample}[cause](i, as_usual)
+        return f"{what}{', as is usual here' if as_usual else ''}: {numbers}"
+
+    def boundary(self, i: int, as_usual: bool) -> tuple[str, str]:
+        reading, accepted = self.reading, bool(self.reading.accepted[i])
+        margin, usual_margin = self.features[i, 0], self.typical.causes[int(accepted), 0]
+        second = float(reading.evidence.top_scores[i, 1])
+        side = f"{'above' if accepted else 'below'} the threshold"
+        numbers = f"{reading.best_score[i]:.3f} against {reading.point.threshold:.3f}"
+        if abs(margin) < NEAR:
+            return f"just {side}", numbers
+        if as_usual:
+            return side, numbers
+        if not accepted and reading.best_score[i] - second > -margin:
+            return f"{self.name(i, 0)} stands out, though {side}", f"{numbers}, the next {second:.3f}"
+        return ("closer to the threshold than usual" if abs(margin) < abs(usual_margin) else side), numbers
+
+    def look_alike(self, i: int, as_usual: bool) -> tuple[str, str]:
+        first, second = self.probabilities.candidates[i, :2]
+        others = 1.0 - self.probabilities.nobody[i] - first
+        if second >= others / 2:
+            return f"between {self.name(i, 0)} and {self.name(i, 1)}", f"{first:.2f} and {second:.2f}"
+        return f"between {self.name(i, 0)} and several others", f"{first:.2f} and together {others:.2f}"
+
+    def sample(self, i: int, as_usual: bool) -> tuple[str, str]:
+        accepted = bool(self.reading.accepted[i])
+        usual = np.exp(-self.typical.causes[int(accepted), SAMPLE])
+        numbers = f"concentration {self.reading.probe_concentrations[i]:.0f}, typical {usual:.0f}"
+        return (f"{self.name(i, 0)} would score higher in so good a sample" if accepted else "poor sample"), numbers
+
+    def name(self, i: int, rank: int) -> object:
+        return self.reading.gallery.subjects[self.reading.evidence.top_index[i, rank]]

@@ -38,6 +38,7 @@ from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.posterior import log_posterior
 from holue.recognition.moment import Moment
 from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
@@ -97,6 +98,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     gallery_ = Learned[Gallery]()
     operating_point_ = Learned[OperatingPoint]()
     quality_ = Learned[QualityScore]()
+    probability_model_ = Learned[ProbabilityModel]()
     fallbacks_ = Learned[tuple[Fallback, ...]]()
     quality_levels_ = Learned[Float64Array]()
     calibration_fingerprints_ = Learned[Fingerprints]()
@@ -284,7 +286,10 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         return np.asarray(now.best(X, concentration).top_scores[:, 0] - threshold, dtype=np.float64)
 
     def predict_proba(self, X: object, concentration: object = None) -> Float64Array:
-        """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
+        """The class model's own posterior (GalUE's) (n, K + 1), the unknown last; columns as in ``classes_``.
+
+        It is not calibrated: :meth:`identify` gives calibrated probabilities. Dense: for small galleries.
+        """
         now = self._now
         point, directions = now.state.point, now.probes(X, concentration).directions
         log_p, log_p_unknown = log_posterior(directions, now.state.gallery.directions, point.model, point.prior)
@@ -324,7 +329,8 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         shown = min(int(top_k), len(state.gallery))
         seen = now.examine(X, concentration, top_k=shown)
         warn_once(calibration_doubts(state, settings), self._cell.warned(state))
-        return Identifications.of(seen.reading, seen.score, state.filter_threshold(settings.filter_below), shown)
+        filter_below = state.filter_threshold(settings.filter_below)
+        return Identifications.of(seen.reading, seen.score, filter_below, shown, state.probability_model)
 
     def examine(
         self,

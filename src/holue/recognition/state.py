@@ -21,6 +21,7 @@ from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.lineage import Lineage
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.quality import QualityScore
+from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 
@@ -34,6 +35,7 @@ class State:
     operating_point: OperatingPoint | None = None
     method: str | None = None  # the method asked for when ``quality`` was made; a fallback may have taken its place
     quality: QualityScore | None = None
+    probability_model: ProbabilityModel | None = None
     fallbacks: tuple[Fallback, ...] = ()
     quality_levels: Float64Array | None = None
     calibration_fingerprints: Fingerprints | None = None

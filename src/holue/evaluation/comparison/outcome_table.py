@@ -39,7 +39,8 @@ def outcome_columns(results: Results, point: PointResult) -> dict[str, NDArray[A
         "correct": outcomes.correct,
         "outcome": np.array([KIND_NAMES[int(kind)] for kind in outcomes.kind]),
         "score": results.best_score,
-        "p_unknown": point.p_unknown,
+        "p_unknown": point.probabilities.nobody,
+        "calibrated": np.full(n, point.probabilities.calibrated),
     }
     optional = {
         "sample_id": None if part.probe_samples is None else _or_null(part.probe_samples),
@@ -51,7 +52,7 @@ def outcome_columns(results: Results, point: PointResult) -> dict[str, NDArray[A
     for rank in range(candidates.shape[1]):
         columns[f"candidate_{rank + 1}"] = candidates[:, rank]
         columns[f"score_{rank + 1}"] = results.top_scores[:, rank]
-        columns[f"probability_{rank + 1}"] = point.candidate_probabilities[:, rank]
+        columns[f"probability_{rank + 1}"] = point.probabilities.candidates[:, rank]
     for result in point.methods:
         missing = np.full(n, None, dtype=object)
         columns[f"quality_{result.method.key}"] = missing if result.quality is None else result.quality

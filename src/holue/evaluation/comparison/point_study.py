@@ -24,10 +24,13 @@ from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.recognition.calibration.calibration import Examined, fitted
 from holue.recognition.calibration.truth import people, truth_rows
 from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.probabilities import Probabilities
+from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.quality.heads.standardizer import Standardizer
 from holue.recognition.quality.holistic import HolisticMLPQuality
 from holue.recognition.quality.holistic_sum import HolisticSumQuality
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
+from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.reading import Reading
 
 CURVE_POINTS = 101
@@ -91,6 +94,7 @@ class PointStudy:
         self.outcomes = Outcomes(part.mated, reading.accepted, named_right, part.probe_subjects)
         self.scored: dict[Method, _Scored] = {}
         self.renormalised: dict[Method, FloatArray] = {}
+        self.model: ProbabilityModel | None = None
 
     def score(self, method: Method) -> None:
         """Fit the method on the development part where it learns, and rate the evaluation probes."""
@@ -105,6 +109,8 @@ class PointStudy:
                 # The seed is the generator's own, as OpenSetRecognizer(random_state=seed) has it: both give the same head.
                 fitted(score, self.examined, np.random.default_rng(self.settings.seed))
             self.scored[method] = _Scored(score(self.reading))
+            if isinstance(score, CalibratedQuality):
+                self.model = score.model
         except (CalibrationDataError, InvalidConcentrationError) as error:
             self.scored[method] = _Scored(None, f"it cannot be fitted: {error}")
             return
@@ -135,8 +141,7 @@ class PointStudy:
             development=dev_point,
             point=point,
             outcomes=self.outcomes,
-            p_unknown=np.exp(self.reading.posterior.log_p_unknown),
-            candidate_probabilities=np.exp(self.reading.posterior.log_p_top),
+            probabilities=self._probabilities(),
             recognition=self._recognition(),
             methods=tuple(
                 MethodResult(
@@ -154,6 +159,10 @@ class PointStudy:
             fractions=rejection_grid(len(self.outcomes), self.settings.max_rejection, CURVE_POINTS)[0],
             curves={metric: self._curves(metric, columns) for metric in CURVE_METRICS},
         )
+
+    def _probabilities(self) -> Probabilities:
+        """Calibrated where a method has learned them on the development part, else the class model's own."""
+        return Probabilities.of_model(self.reading) if self.model is None else self.model(self.reading)
 
     @property
     def _flags(self) -> Flags:

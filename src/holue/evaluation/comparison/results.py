@@ -21,6 +21,7 @@ from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.recognition.model.monte_carlo import N_SAMPLES
 from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.probabilities import Probabilities
 
 if TYPE_CHECKING:
     from holue.evaluation.deployment.trust_study import TrustStudy
@@ -66,8 +67,7 @@ class PointResult:
     development: OperatingPoint
     point: OperatingPoint
     outcomes: Outcomes
-    p_unknown: FloatArray
-    candidate_probabilities: FloatArray  # (n, k)
+    probabilities: Probabilities
     recognition: Mapping[str, Estimate]
     methods: tuple[MethodResult, ...]
     best: str | None

@@ -35,10 +35,11 @@ from holue.recognition.calibration.validation import stranger_scores
 from holue.recognition.model.monte_carlo import sampled_terms
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
-from holue.recognition.reading import Reading
+from holue.recognition.reading import KEPT, Reading
 from holue.recognition.search import Search
 
 TOP_K = 5
+"""Candidates of each probe in the results."""
 logger = logging.getLogger(__name__)
 
 
@@ -174,8 +175,8 @@ def _study(
         methods,
         skipped,
         tuple(results),
-        np.asarray(evidence.top_scores, dtype=np.float64),
-        evidence.top_index,
+        np.asarray(evidence.top_scores[:, :TOP_K], dtype=np.float64),
+        evidence.top_index[:, :TOP_K],
     )
 
 
@@ -203,7 +204,7 @@ def _readings(
     part: ProtocolPart, points: list[OperatingPoint], temperature: float, threads: int | None
 ) -> list[Reading]:
     """One scan at κ and κ/T of every operating point."""
-    top_k = min(TOP_K, len(part.gallery))
+    top_k = min(max(TOP_K, KEPT), len(part.gallery))
     return Reading.at_points(part.probes, part.gallery, points, temperature=temperature, top_k=top_k, threads=threads)
 
 

@@ -12,7 +12,6 @@ from holue.evaluation.columns import BoolArray
 from holue.evaluation.deployment.rehearsal import Rehearsal
 from holue.recognition.causes import CAUSES
 from holue.recognition.quality.calibrated import CalibratedQuality
-from holue.recognition.reasons import explain
 
 MEANING = {
     "boundary": "close to the threshold",
@@ -51,7 +50,7 @@ def main_reasons(rehearsal: Rehearsal, filtered: BoolArray) -> MainReasons | Non
     quality = rehearsal.examination.score
     if not isinstance(quality, CalibratedQuality):
         return None
-    reasons = explain(rehearsal.reading, quality.judge, quality.typical)
+    reasons = quality.explain(rehearsal.reading)
     cause = np.array(reasons.main_cause)
     part, correct = rehearsal.protocol.evaluation, rehearsal.outcomes.correct
     names = part.probe_names

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from holue.errors import InvalidInputError, InvalidParameterError
 from holue.evaluation.columns import FloatArray, flags, numbers, same_length
@@ -33,6 +34,39 @@ class ReliabilityDiagram:
     def largest_error(self) -> float:
         """The largest |observed − predicted| of any bin."""
         return float(np.max(np.abs(self.observed - self.predicted)))
+
+    def pooled(self, fewest: int) -> ReliabilityDiagram:
+        """The same with neighbouring bins pooled until each holds at least ``fewest`` probes, if there are so many.
+
+        >>> diagram = reliability_diagram([0.1, 0.3, 0.6, 0.9], correct=[0, 1, 0, 1], bins=4).pooled(2)
+        >>> diagram.edges.tolist(), diagram.count.tolist(), diagram.observed.tolist()
+        ([[0.0, 0.5], [0.5, 1.0]], [2, 2], [0.5, 0.5])
+        """
+        starts, held = [0], 0
+        for bin_, count in enumerate(self.count.tolist()):
+            if held >= fewest:
+                starts, held = [*starts, bin_], 0
+            held += count
+        if held < fewest and len(starts) > 1:
+            starts.pop()
+        ends = np.array([*starts[1:], len(self.count)]) - 1
+        total = np.add.reduceat(self.count, starts)
+        predicted = np.add.reduceat(self.predicted * self.count, starts) / total
+        observed = np.add.reduceat(self.observed * self.count, starts) / total
+        edges = np.column_stack([self.edges[starts, 0], self.edges[ends, 1]])
+        return ReliabilityDiagram(edges, predicted, observed, total)
+
+    def intervals(self, level: float = 0.95) -> FloatArray:
+        """Wilson intervals (b, 2) of the observed shares, as if probes were independent.
+
+        >>> reliability_diagram([0.8] * 10, correct=[1] * 8 + [0] * 2).intervals().round(2).tolist()
+        [[0.49, 0.94]]
+        """
+        z2 = float(ndtri((1 + level) / 2)) ** 2
+        middle = (self.observed + z2 / (2 * self.count)) / (1 + z2 / self.count)
+        spread = self.observed * (1 - self.observed) / self.count + z2 / (4 * self.count**2)
+        half = np.sqrt(z2 * spread) / (1 + z2 / self.count)
+        return np.clip(np.column_stack([middle - half, middle + half]), 0.0, 1.0)
 
 
 def reliability_diagram(

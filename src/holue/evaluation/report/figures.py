@@ -55,6 +55,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "random": {"color": GREY, "linestyle": (0, (1, 2)), "linewidth": 1.2},
     "oracle": {"color": BLACK, "linestyle": "-.", "linewidth": 1.2},
 }
+FEWEST_IN_BIN = 40
+"""Of a reliability diagram: the share of fewer answers says little."""
 OTHER: dict[str, Any] = {"color": "#999933", "linestyle": ":"}
 PALE = "#D9D9D9"
 KINDS = (
@@ -223,8 +225,12 @@ def reliability(results: Results, point: PointResult) -> Drawing | None:
         for result in judged:
             assert result.quality is not None
             probability = np.clip(result.quality, 0.0, 1.0)
-            diagram = reliability_diagram(probability, correct=point.outcomes.correct, bins=BINS)
+            diagram = reliability_diagram(probability, correct=point.outcomes.correct, bins=BINS).pooled(FEWEST_IN_BIN)
             style = {**STYLES.get(result.method.key, OTHER), "linewidth": 1.4}
+            reach = np.abs(diagram.intervals().T - diagram.observed)
+            ax.errorbar(
+                diagram.predicted, diagram.observed, reach, color=style["color"], fmt="none", elinewidth=0.9, alpha=0.6
+            )
             ax.plot(
                 diagram.predicted, diagram.observed, label=_with_error(result.method.name, result.calibration), **style
             )
@@ -236,7 +242,8 @@ def reliability(results: Results, point: PointResult) -> Drawing | None:
         ax.set_title(_heading(results, f"FPIR {point.target_fpir:g}"), fontsize=10)
     caption = (
         f"Reliability at FPIR {point.target_fpir:g}: below the diagonal a method promises more than it keeps. Dots grow with the "
-        "number of probes in their bin; ECE is the mean distance to the diagonal."
+        f"number of probes in their bin, bins of fewer than {FEWEST_IN_BIN} are pooled with their neighbours, and bars are 95 % "
+        "Wilson intervals; ECE is the mean distance to the diagonal."
     )
     return Drawing(name, caption, figure)
 

@@ -107,12 +107,12 @@ def most_uncertain(results: Results, point: PointResult, judged: MethodResult) -
             outcome=KIND_NAMES[kind].replace("_", " "),
             right=kind in _RIGHT,
             quality=float(judged.quality[row]),  # type: ignore[index]
-            p_unknown=float(point.p_unknown[row]),
+            p_unknown=float(point.probabilities.nobody[row]),
             candidates=tuple(
                 (
                     str(subjects[i]),
                     float(results.top_scores[row, rank]),
-                    float(point.candidate_probabilities[row, rank]),
+                    float(point.probabilities.candidates[row, rank]),
                 )
                 for rank, i in enumerate(index)
             ),

@@ -41,11 +41,11 @@ def embed_faces(size: Size) -> Faces:
     archive = Archive(
         data_directory() / "lfw" / "aligned112.zip", OnnxEmbedder.open("arcface"), size.cache_dir, size.progress
     )
-    several, alone = _names(archive.names)
+    several, alone = face_names(archive.names)
     if size.quick:
         several, alone = several[: QUICK_IMAGES[0]], alone[: QUICK_IMAGES[1]]
-    people = [_person(name) for name in several]
-    strangers = archive.degraded(alone, [_person(name) for name in alone], draw_image_degradation)
+    people = [person_of(name) for name in several]
+    strangers = archive.degraded(alone, [person_of(name) for name in alone], draw_image_degradation)
     return Faces(archive.versions(several, people, draw_image_degradation, VERSIONS), *strangers)
 
 
@@ -93,13 +93,13 @@ def _load(size: Size) -> Protocols:
 LFW = Experiment("lfw", "Faces: LFW, clean gallery, degraded probes", _load)
 
 
-def _names(names: Sequence[str]) -> tuple[list[str], list[str]]:
+def face_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """The images of people with several, at most ``MOST_IMAGES`` each, and those of people with one."""
-    count = Counter(map(_person, names))
+    count = Counter(map(person_of, names))
     several, alone = [], []
     taken: Counter[str] = Counter()
     for name in names:
-        person = _person(name)
+        person = person_of(name)
         if count[person] == 1:
             alone.append(name)
         elif taken[person] < MOST_IMAGES:
@@ -108,5 +108,10 @@ def _names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return several, alone
 
 
-def _person(name: str) -> str:
+def person_of(name: str) -> str:
+    """Whose image a member of the archive is.
+
+    >>> person_of("Ann_Lee/Ann_Lee_0001.jpg")
+    'Ann_Lee'
+    """
     return name.split("/")[0]

@@ -25,6 +25,7 @@ from holue.recognition.calibration.truth import correct_answers
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.quality.calibrated import CalibratedQuality
+from holue.recognition.quality.probability_model import learned_probabilities
 from holue.recognition.reading import Reading
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.seeds import generator
@@ -85,6 +86,9 @@ class Lesson:
 LESSONS: Mapping[str, Callable[[Lesson], Any]] = MappingProxyType(
     {
         "quality": lambda lesson: lesson.score,
+        "probability_model": lambda lesson: learned_probabilities(
+            lesson.score, lesson.examined.reading, lesson.examined.truth
+        ),
         "quality_levels": lambda lesson: quality_levels(lesson.score, lesson.examined.reading),
         "calibration_fingerprints": lambda lesson: np.unique(fingerprints(lesson.probes)),
         "conformal_scores": lambda lesson: conformal_scores(lesson.examined),
@@ -144,7 +148,7 @@ def fitted_score(settings: Settings, examined: Examined) -> tuple[QualityScore, 
 def fitted(score: QualityScore, examined: Examined, rng: np.random.Generator) -> QualityScore:
     """The score, once it has learned from right and wrong answers if it does."""
     if score.needs_fit:
-        score.fit(examined.reading, examined.correct, rng)
+        score.fit(examined.reading, examined.truth, rng)
     return score
 
 

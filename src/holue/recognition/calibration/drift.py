@@ -163,7 +163,7 @@ def stranger_monitor(
 ) -> DriftMonitor:
     """A monitor of ``log p_unknown`` of probes known to be strangers, against those the recogniser was calibrated on.
 
-    Feed it ``np.log(identify(X).p_unknown)``, with the person behind each probe as ``subject`` where several show one. The
+    Feed it ``np.log(identify(X).model_p_unknown)``, with the person behind each probe as ``subject`` where several show one. The
     reference counts each person once if ``calibrate`` was told who they are. It holds while the gallery is the one that was
     calibrated, or of its size.
     """

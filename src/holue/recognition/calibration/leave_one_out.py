@@ -30,7 +30,7 @@ from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.validation import point_at_threshold
 from holue.recognition.checks import check_share
 from holue.recognition.model.operating_point import OperatingPoint, tail_of
-from holue.recognition.reading import Reading
+from holue.recognition.reading import KEPT, Reading
 from holue.recognition.search import Search
 from holue.recognition.settings import Settings
 
@@ -159,7 +159,10 @@ def left_out_reading(
     """A reading of all mated probes, then all non-mated ones, with the true row of each (−1 for strangers) and its own score."""
     kappa = point.concentration
     sharpness = [kappa, kappa / temperature]
-    others = evidence_of_others(left.samples.directions, left.row, left.gallery, sharpness, top_k=2, threads=threads)
+    top_k = min(KEPT, len(left.gallery))
+    others = evidence_of_others(
+        left.samples.directions, left.row, left.gallery, sharpness, top_k=top_k, threads=threads
+    )
     with_own = merge(others, evidence_of_one(left.own_score, left.row, sharpness))
     mated = np.flatnonzero(left.paired)
     rows = np.concatenate([mated, np.arange(len(left))])

@@ -1,88 +1,88 @@
-"""CalibratedQuality: P(correct) from the three causes of doubt, monotone in each (HolUE-plus)."""
+"""CalibratedQuality: the calibrated probability that the decision is right (HolUE-plus)."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from holue.errors import CalibrationDataError, InvalidConcentrationError
+from holue.errors import CalibrationDataError, InvalidConcentrationError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.causes import causes
-from holue.recognition.quality.heads.monotone import MonotoneHead
-from holue.recognition.quality.score import QualityScore, State
+from holue.recognition.calibration.truth import correct_answers
+from holue.recognition.probabilities import Probabilities
+from holue.recognition.quality.probability_model import FEWEST, ProbabilityModel
+from holue.recognition.quality.score import QualityScore, Rating, State
 from holue.recognition.reading import Reading
-from holue.recognition.reasons import explain
-
-FEWEST = 20
-"""Accepted, or rejected, validation probes below which a head of its own would be guesswork."""
+from holue.recognition.reasons import Reasons, Typical, explain
 
 BRANCHES = ("rejected", "accepted")
 
 
 class CalibratedQuality(QualityScore):
-    """``q = P(correct | m, g, k, decision)``: one monotone head for accepted probes and one for rejected ones.
+    """``q = P(what was decided)`` of the calibrated distribution over candidates and nobody (see ``probability_model.py``).
 
-    Calibrated without concentrations it reads the first two causes only.
+    Calibrated without concentrations it reads the scores only.
     """
 
     name = "HolUE-plus"
     needs_fit = True
     is_probability = True
+    has_probabilities = True
+    typical: Typical | None = None
 
     def __init__(self) -> None:
-        self.heads = {branch: MonotoneHead() for branch in BRANCHES}
-        self.typical: Float64Array = np.empty((2, 0))  # causes of a typical right answer, rejected and accepted
+        self.model = ProbabilityModel()
 
-    def fit(self, reading: Reading, correct: npt.NDArray[np.bool_], rng: np.random.Generator) -> None:
-        """Fit both heads on validation probes."""
-        features = causes(reading)
-        typical = []
+    def fit(self, reading: Reading, truth: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
+        """Fit the distribution on validation probes."""
+        correct = correct_answers(reading, truth)
         for accepted, branch in enumerate(BRANCHES):
-            rows = reading.accepted == bool(accepted)
-            if (rows & correct).sum() < FEWEST:
+            right = int((correct & (reading.accepted == bool(accepted))).sum())
+            if right < FEWEST:
                 raise CalibrationDataError(
-                    f"only {int((rows & correct).sum())} validation probes were rightly {branch}, at least {FEWEST} are "
+                    f"only {right} validation probes were rightly {branch}, at least {FEWEST} are "
                     "needed to learn how far such answers can be trusted; bring more, or use method='galue'"
                 )
-            self.heads[branch].fit(features[rows], correct[rows])
-            typical.append(np.median(features[rows & correct], axis=0))
-        self.typical = np.array(typical)
+        self.model.fit(reading, truth)
+        self.typical = Typical.of(reading, self.model(reading), correct)
 
     def __call__(self, reading: Reading) -> Float64Array:
         """Quality (n,)."""
-        return self.judge(causes(reading), reading.accepted)
+        return self.probabilities(reading).of_decision(reading.accepted)
 
-    def judge(self, features: Float64Array, accepted: npt.NDArray[np.bool_]) -> Float64Array:
-        """P(correct) (n,) for causes (n, 3 or 2) and decisions."""
-        expected = self.typical.shape[1]
-        if expected and features.shape[1] != expected:
+    def probabilities(self, reading: Reading) -> Probabilities:
+        """The calibrated distribution of every answer."""
+        expected, given = self.model.width, 2 if reading.probes.concentrations is None else 3
+        if expected and given != expected:
             raise InvalidConcentrationError(
                 f"calibrated {'with' if expected == 3 else 'without'} concentrations, asked "
                 f"{'without' if expected == 3 else 'with'} them; give them to both or to neither"
             )
-        quality = np.empty(len(features))
-        for was_accepted, branch in enumerate(BRANCHES):
-            rows = accepted == bool(was_accepted)
-            quality[rows] = self.heads[branch](features[rows])
-        return quality
+        return self.model(reading)
 
-    def reasons(self, reading: Reading) -> Sequence[str]:
-        """The cause with the largest share in the uncertainty, as a sentence."""
-        return explain(reading, self.judge, self.typical).sentences
+    def rate(self, reading: Reading) -> Rating:
+        """Quality, uncertainty, reasons and the distribution behind them, computed once."""
+        probabilities = self.probabilities(reading)
+        quality = probabilities.of_decision(reading.accepted)
+        reasons = self.explain(reading, probabilities).sentences
+        return Rating(quality, self.uncertainty(reading, quality), reasons, probabilities)
+
+    def explain(self, reading: Reading, probabilities: Probabilities | None = None) -> Reasons:
+        """Why each answer is uncertain; ``probabilities`` are those of the reading, where they are there already."""
+        if self.typical is None:
+            raise NotCalibratedError("reasons compare with typical validation answers: call calibrate first")
+        probabilities = probabilities or self.probabilities(reading)
+        return explain(reading, probabilities, self.model.p_enrolled, self.typical)
 
     def state(self) -> State:
         """The fitted numbers."""
-        heads = {k: v for branch, head in self.heads.items() for k, v in head.state(branch).items()}
-        return {**heads, "typical": self.typical}
+        if self.typical is None:
+            return {}
+        return {**self.model.state(), "typical_causes": self.typical.causes, "typical_share": self.typical.share}
 
     def restore(self, state: State) -> None:
         """Take back what :meth:`state` gave."""
-        for branch, head in self.heads.items():
-            head.restore(state, branch)
-        typical = state["typical"]
-        features = {len(head.knots) for head in self.heads.values() if head.knots is not None}
-        if features != {typical.shape[1]} or len(typical) != len(BRANCHES) or not np.isfinite(typical).all():
-            raise ValueError(f"typical must hold finite causes of both branches, got shape {typical.shape}")
-        self.typical = typical
+        self.model.restore(state)
+        if "typical_causes" in state:
+            self.typical = Typical(state["typical_causes"], state["typical_share"])
+        elif "typical" in state:
+            raise ValueError("HolUE-plus was learned by an earlier version of holue: calibrate again and save")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from holue.gallery.embeddings import Float64Array
+from holue.recognition.calibration.truth import correct_answers
 from holue.recognition.quality.calibrated import CalibratedQuality
-from holue.recognition.quality.score import State
+from holue.recognition.quality.score import Rating, State
 from holue.recognition.reading import Reading
 
 MIDDLE = 0.25
@@ -35,9 +38,10 @@ class F1GainQuality(CalibratedQuality):
         super().__init__()
         self.level = np.nan
 
-    def fit(self, reading: Reading, correct: npt.NDArray[np.bool_], rng: np.random.Generator) -> None:
+    def fit(self, reading: Reading, truth: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
         """Fit P(correct), then find F on the same validation probes."""
-        super().fit(reading, correct, rng)
+        super().fit(reading, truth, rng)
+        correct = correct_answers(reading, truth)
         p, accepted = super().__call__(reading), reading.accepted
         self.level = _f1(accepted, correct)
         for _ in range(ROUNDS):
@@ -50,6 +54,12 @@ class F1GainQuality(CalibratedQuality):
     def __call__(self, reading: Reading) -> Float64Array:
         """Quality (n,)."""
         return f1_gain(super().__call__(reading), reading.accepted, self.level)
+
+    def rate(self, reading: Reading) -> Rating:
+        """As :meth:`CalibratedQuality.rate`, with the expected gain for quality."""
+        rating = super().rate(reading)
+        quality = f1_gain(rating.quality, reading.accepted, self.level)
+        return replace(rating, quality=quality, uncertainty=self.uncertainty(reading, quality))
 
     def state(self) -> State:
         """The fitted numbers."""

@@ -19,6 +19,6 @@ class GalleryQuality(QualityScore):
         """Quality (n,)."""
         return np.exp(reading.posterior.log_p_best)
 
-    def uncertainty(self, reading: Reading) -> Float64Array:
+    def uncertainty(self, reading: Reading, quality: Float64Array | None = None) -> Float64Array:
         """``1 − max p``, without rounding away the tail of near-certain answers."""
         return 0.0 - np.expm1(np.minimum(reading.posterior.log_p_best, 0.0))

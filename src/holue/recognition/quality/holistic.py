@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.gallery.embeddings import Float64Array
+from holue.recognition.calibration.truth import correct_answers
 from holue.recognition.quality.heads.residual_sigmoid import ResidualSigmoidHead
 from holue.recognition.quality.holistic_sum import HolisticSumQuality
 from holue.recognition.quality.score import State
@@ -29,10 +30,10 @@ class HolisticMLPQuality(HolisticSumQuality):
         super().__init__()
         self.head = ResidualSigmoidHead()
 
-    def fit(self, reading: Reading, correct: npt.NDArray[np.bool_], rng: np.random.Generator) -> None:
+    def fit(self, reading: Reading, truth: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
         """Standardise the terms, then train the head."""
-        super().fit(reading, correct, rng)
-        self.head.fit(self.standardizer(self.terms(reading)), correct, rng)
+        super().fit(reading, truth, rng)
+        self.head.fit(self.standardizer(self.terms(reading)), correct_answers(reading, truth), rng)
 
     def __call__(self, reading: Reading) -> Float64Array:
         """Quality (n,)."""

@@ -25,7 +25,7 @@ class HolisticSumQuality(QualityScore):
         """KL₁ and KL₂ as (n, 2)."""
         return np.column_stack(reading.holistic_terms)
 
-    def fit(self, reading: Reading, correct: npt.NDArray[np.bool_], rng: np.random.Generator) -> None:
+    def fit(self, reading: Reading, truth: npt.NDArray[np.int64], rng: np.random.Generator) -> None:
         """Learn the mean and spread of the terms."""
         self.standardizer.fit(self.terms(reading))
 

@@ -16,6 +16,7 @@ from holue.recognition.model.class_model import Prior
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.stranger_tail import StrangerTail
 from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.saved.values import (
@@ -30,6 +31,7 @@ from holue.recognition.state import State
 
 KIND = "recognizer"
 QUALITY = "quality_"
+PROBABILITY = "probability_"
 CONFORMAL = "conformal_"
 LEARNED = ("quality_levels", "calibration_fingerprints")
 
@@ -57,6 +59,8 @@ def write_recognizer(settings: Settings, state: State, directory: str | os.PathL
     if quality is not None:
         arrays |= {QUALITY + name: value for name, value in quality.state().items()}
     arrays |= {name: getattr(state, name) for name in LEARNED if getattr(state, name) is not None}
+    if state.probability_model is not None:
+        arrays |= {PROBABILITY + name: value for name, value in state.probability_model.state().items()}
     if state.conformal_scores is not None:
         arrays |= {CONFORMAL + name: value for name, value in state.conformal_scores.arrays().items()}
     write_artifact(directory, KIND, content, arrays)
@@ -84,6 +88,9 @@ def read_recognizer(directory: str | os.PathLike[str]) -> tuple[Settings, State]
         if content.get("certificate") is not None:
             known["certificate"] = RiskCertificate.from_dict(content["certificate"])
             check_certificate(known["certificate"])
+        if learned := _named(PROBABILITY, arrays):
+            known["probability_model"] = ProbabilityModel()
+            known["probability_model"].restore(learned)
         if scores := _named(CONFORMAL, arrays):
             known["conformal_scores"] = ConformalScores(**scores)
             check_scores(known["conformal_scores"])

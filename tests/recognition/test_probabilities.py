@@ -1,0 +1,156 @@
+"""One distribution per answer: it sums to 1, agrees with the uncertainty, is monotone and calibrated."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holue import OpenSetRecognizer
+from holue.datasets.simulated import SimulatedWorld, simulate
+from holue.evaluation.metrics.calibration_error import expected_calibration_error
+from holue.gallery.embeddings import Embeddings
+from holue.gallery.gallery import Gallery
+from holue.recognition.identifications import Identifications
+from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.quality import SCORES
+from holue.recognition.quality.candidate_shares import CandidateShares
+from holue.recognition.reading import Reading
+
+
+def world(first: int, seed: int) -> SimulatedWorld:
+    return simulate(
+        n_subjects=120,
+        n_strangers=120,
+        dim=64,
+        concentration=60.0,
+        first_subject=first,
+        rng=np.random.default_rng(seed),
+    )
+
+
+@pytest.fixture(scope="module")
+def worlds() -> tuple[SimulatedWorld, SimulatedWorld]:
+    return world(0, 0), world(1000, 1)
+
+
+def calibrated(method: str, worlds: tuple[SimulatedWorld, SimulatedWorld], kappa: bool = True) -> OpenSetRecognizer:
+    known, others = worlds
+    recognizer = OpenSetRecognizer(method).fit(known.gallery.X, known.gallery.y)
+    given_kappa = others.probes.concentration if kappa else None
+    return recognizer.calibrate(
+        others.probes.X, others.probes.y, given_kappa, gallery=(others.gallery.X, others.gallery.y)
+    )
+
+
+@pytest.mark.parametrize("method", ["holue-plus", "galue", "holue-sum", "acceptance"])
+def test_all_candidates_and_nobody_sum_to_one(method: str, worlds) -> None:  # type: ignore[no-untyped-def]
+    recognizer, probes = calibrated(method, worlds), worlds[0].probes
+    answers = recognizer.identify(probes.X, probes.concentration, top_k=120)
+    assert answers.calibrated.all()
+    np.testing.assert_allclose(answers.candidate_probabilities.sum(axis=1) + answers.p_unknown, 1, atol=1e-9)
+    assert (np.diff(answers.candidate_probabilities, axis=1) <= 1e-12).all(), "the order of the scores"
+    for top_k in (1, 5, 30):
+        some = recognizer.identify(probes.X, probes.concentration, top_k=top_k)
+        np.testing.assert_array_equal(some.p_unknown, answers.p_unknown)
+        kept = min(top_k, 10)
+        np.testing.assert_allclose(
+            some.candidate_probabilities[:, :kept], answers.candidate_probabilities[:, :kept], atol=1e-12
+        )
+        assert (some.candidate_probabilities.sum(axis=1) + some.p_unknown <= 1 + 1e-9).all()
+
+
+@pytest.mark.parametrize("kappa", [True, False])
+def test_the_uncertainty_is_what_the_decision_leaves(worlds, kappa: bool) -> None:  # type: ignore[no-untyped-def]
+    probes = worlds[0].probes
+    answers = calibrated("holue-plus", worlds, kappa).identify(probes.X, probes.concentration if kappa else None)
+    decided = np.where(answers.accepted, answers.p_subject, answers.p_unknown)
+    np.testing.assert_array_equal(answers.uncertainty, 1 - decided)
+
+
+@pytest.mark.parametrize("kappa", [True, False])
+def test_probabilities_come_true_on_other_people(worlds, kappa: bool) -> None:  # type: ignore[no-untyped-def]
+    probes = worlds[0].probes
+    answers = calibrated("holue-plus", worlds, kappa).identify(probes.X, probes.concentration if kappa else None)
+    best = answers.candidate_subjects[:, 0] == probes.y
+    nobody = np.array([not isinstance(subject, int) for subject in probes.y])
+    # 960 answers in 15 bins: calibrated probabilities themselves have an error of 0.02 by chance.
+    assert expected_calibration_error(answers.p_subject, correct=best) < 0.05
+    assert expected_calibration_error(answers.p_unknown, correct=nobody) < 0.05
+
+
+def test_probes_without_concentrations_are_answered_where_the_method_needs_none(worlds) -> None:  # type: ignore[no-untyped-def]
+    probes = worlds[0].probes
+    answers = calibrated("galue", worlds).identify(probes.X)
+    without = calibrated("galue", worlds, kappa=False)
+    np.testing.assert_array_equal(answers.p_unknown, without.identify(probes.X).p_unknown)
+    np.testing.assert_array_equal(answers.p_unknown, without.identify(probes.X, probes.concentration).p_unknown)
+
+
+def test_without_calibration_the_answer_says_that_the_probabilities_are_the_models(worlds) -> None:  # type: ignore[no-untyped-def]
+    known = worlds[0]
+    recognizer = OpenSetRecognizer("galue", threshold=0.4).fit(known.gallery.X, known.gallery.y)
+    answers = recognizer.identify(known.probes.X)
+    assert not answers.calibrated.any()
+    assert answers[0].calibrated is False
+    np.testing.assert_array_equal(answers.p_unknown, answers.model_p_unknown)
+
+
+def test_they_survive_the_disk(worlds, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    probes = worlds[0].probes
+    for method in ("holue-plus", "galue"):
+        recognizer = calibrated(method, worlds)
+        recognizer.save(tmp_path / method)
+        saved = OpenSetRecognizer.load(tmp_path / method)
+        one, other = (r.identify(probes.X, probes.concentration) for r in (recognizer, saved))
+        np.testing.assert_array_equal(one.candidate_probabilities, other.candidate_probabilities)
+        np.testing.assert_array_equal(one.reason, other.reason)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.floats(2, 200), st.integers(2, 60))
+def test_shares_are_exact_up_to_ten_subjects_and_bounded_beyond(seed: int, sharpness: float, n_subjects: int) -> None:
+    rng = np.random.default_rng(seed)
+    gallery = Gallery.from_samples(rng.normal(size=(n_subjects, 8)), np.arange(n_subjects))
+    probes = Embeddings.from_samples(rng.normal(size=(20, 8)))
+    point = OperatingPoint.solve(dim=8, n_subjects=n_subjects, threshold=0.7)
+    reading = Reading.of(probes, gallery, point, temperature=20.0, top_k=3)
+    weight = np.exp(sharpness * (probes.directions.astype(float) @ gallery.directions.astype(float).T))
+    top = np.sort(weight, axis=1)[:, ::-1][:, :10]
+    # Beyond ten, the others' sum is an estimate: between nothing and all of them as high as the tenth.
+    most = top[:, :2] / top.sum(axis=1, keepdims=True)
+    least = top[:, :2] / (top.sum(axis=1) + max(n_subjects - 10, 0) * top[:, -1])[:, None]
+    shares = CandidateShares(sharpness)(reading)[:, :2]
+    assert (shares <= most + 1e-4).all(), "scores are float32"
+    assert (shares >= least - 1e-4).all()
+
+
+def test_equal_scores_get_equal_probabilities_whatever_was_learned(worlds) -> None:  # type: ignore[no-untyped-def]
+    recognizer = calibrated("holue-plus", worlds, kappa=False)
+    first, second = recognizer.gallery_.directions[[20, 21]].astype(np.float64)
+    answer = recognizer.identify((first + second)[None])[0]
+    one, other = answer.candidates[:2]
+    assert one.probability == pytest.approx(other.probability, rel=1e-4)
+    assert answer.uncertainty >= 0.5 - 1e-4
+
+
+def test_p_nobody_falls_as_the_best_score_rises(worlds) -> None:  # type: ignore[no-untyped-def]
+    recognizer = calibrated("holue-plus", worlds, kappa=False)
+    features = np.column_stack([np.linspace(-0.5, 0.6, 50), np.full(50, 0.1)])
+    for column in (0, 1):
+        moved = features.copy()
+        moved[:, column] += 0.05
+        model = recognizer.quality_.model
+        assert (model.p_enrolled(moved) >= model.p_enrolled(features) - 1e-12).all()
+    assert (np.diff(recognizer.quality_.model.p_enrolled(features)) >= -1e-12).all()
+
+
+@pytest.mark.parametrize("method", sorted(SCORES))
+def test_every_probe_is_rated_once(worlds, method: str, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    recognizer, probes = calibrated(method, worlds), worlds[0].probes
+    score, calls = type(recognizer.quality_), []
+    rated = "probabilities" if score.has_probabilities else "__call__"
+    original = getattr(score, rated)
+    monkeypatch.setattr(score, rated, lambda self, reading: (calls.append(len(reading)), original(self, reading))[1])
+    answers = recognizer.identify(probes.X[:50], probes.concentration[:50])
+    assert isinstance(answers, Identifications)
+    assert calls == [50]
