@@ -37,7 +37,7 @@ class Search:
     >>> search = Search.exact(Gallery.from_samples([[1.0, 0.0], [0.6, 0.8]], ["ann", "bob"]))
     >>> search.scan(np.array([[0.0, 1.0]]), [], top_k=1).top_index
     array([[1]])
-    >>> search.subjects[1], search.rows(np.array([1]))
+    >>> str(search.subjects[1]), search.rows(np.array([1]))
     ('bob', array([[0.6, 0.8]]))
     """
 
