@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from holue.store.sqlite import ranges
 from holue.store.sqlite.store import SqliteStore
 
 DIM = 24
+MANY = int(os.environ.get("HOLUE_STORE_EXAMPLES", "25"))
+MEMORY = Path("/dev/shm")  # a test of meaning, not of durability, need not wait for a disk
 NAMES = st.sampled_from(["ann", "bob", "cay", "dan", "eve", "fay"])
 
 
@@ -31,7 +34,7 @@ def state(store: Any, version: int) -> Any:
 class TwoHomes(RuleBasedStateMachine):
     @initialize(small=st.booleans())
     def create(self, small: bool) -> None:
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
         # Small limits make the few rows of this test go through files, through the database, and from one to the other.
         self.kept = ranges.SMALL_BYTES, ranges.TAIL_BYTES
         if small:
@@ -129,7 +132,9 @@ class TwoHomes(RuleBasedStateMachine):
         assert self.memory.subjects() == self.disk.subjects()
         for version in range(max(one.oldest_version, one.version - 3), one.version + 1):
             assert state(self.memory, version) == state(self.disk, version)
-        for mine, theirs in zip(self.memory.changes(one.oldest_version), self.disk.changes(one.oldest_version), strict=True):
+        for mine, theirs in zip(
+            self.memory.changes(one.oldest_version), self.disk.changes(one.oldest_version), strict=True
+        ):
             assert (mine.version, mine.kind, mine.undoes) == (theirs.version, theirs.kind, theirs.undoes)
             assert mine.subjects.tolist() == theirs.subjects.tolist()
             assert mine.samples.tolist() == theirs.samples.tolist()
@@ -140,7 +145,9 @@ class TwoHomes(RuleBasedStateMachine):
             return
         for number in range(1, self.snapshots + 1):
             snapshot = self.memory.restored(f"s{number}")
-            with SqliteStore.restore(self.disk.path / "snapshots" / f"s{number}", Path(self.folder.name) / f"r{number}") as other:
+            with SqliteStore.restore(
+                self.disk.path / "snapshots" / f"s{number}", Path(self.folder.name) / f"r{number}"
+            ) as other:
                 assert state(snapshot, snapshot.version) == state(other, other.version)
                 assert snapshot.subjects() == other.subjects()
         assert self.disk.verify() == []
@@ -151,5 +158,5 @@ class TwoHomes(RuleBasedStateMachine):
 
 TestTwoHomes = TwoHomes.TestCase
 TestTwoHomes.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=MANY, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -59,6 +59,7 @@ class _Memory:
     def __init__(self) -> None:
         self.versions: dict[int, _Version] = {0: _Version()}
         self.rows: dict[int, Sample] = {}
+        self.erased: set[int] = set()
 
     @property
     def now(self) -> _Version:
@@ -136,6 +137,7 @@ class _Memory:
             state.touched_samples = [s for s in state.touched_samples if s not in samples]
         held = {owner for state in self.versions.values() for owner, _ in state.samples.values()}
         gone = {*subjects, *(number for number in former if number not in held)}
+        self.erased |= gone
         for state in self.versions.values():
             state.subjects = {number: kept for number, kept in state.subjects.items() if number not in gone}
             state.touched_subjects = [number for number in state.touched_subjects if number not in gone]
@@ -204,7 +206,8 @@ class MemoryStore(Verbs):
         """The gallery as it was in a version; the newest by default."""
         state = self._memory.now if version is None else self._memory.version(version)
         chosen = self.version if version is None else version
-        numbers = sorted(state.samples)
+        # A sample that somebody else has now is nobody's in versions in which it was an erased subject's.
+        numbers = sorted(sample for sample, (owner, _) in state.samples.items() if owner not in self._memory.erased)
         samples = np.array(numbers, np.int64)
         kept = [self._memory.rows[number] for number in numbers]
         owners = np.array([state.samples[number][0] for number in numbers], np.int64)
@@ -334,8 +337,7 @@ class MemoryStore(Verbs):
             self._memory.erase(chosen, samples)
             version = self._apply(Edit("erase", leaving=chosen, moves=[(sample, None) for sample in samples], by=by))
             for snapshot in self._snapshots.values():
-                own = [s for s in snapshot._memory.last_samples_of(chosen) if s not in self._memory.now.samples]
-                snapshot._memory.erase(chosen, [*samples, *own])
+                snapshot._memory.erase(chosen, [*samples, *snapshot._memory.last_samples_of(chosen)])
             searched = (Searched("memory", 0, 0),)
             receipt = Receipt(
                 len(self._receipts) + 1, version, clock.time(), salt, digests, len(samples), len(samples), searched
@@ -350,7 +352,9 @@ class MemoryStore(Verbs):
         state, before = self._memory.versions[version], self._memory.versions[version - 1]
         subjects = [*state.touched_subjects, *range(before.next_subject, state.next_subject)]
         samples = [*state.touched_samples, *range(before.next_sample, state.next_sample)]
-        moved_to = [state.samples[s][0] if s in state.samples else NOBODY for s in samples]
+        erased = self._memory.erased
+        owners = {sample: owner for sample, (owner, _) in state.samples.items() if owner not in erased}
+        moved_to = [owners.get(sample, NOBODY) for sample in samples]
         numbers = [np.array(n, np.int64) for n in (subjects, samples, moved_to)]
         return Change(version, state.kind, state.time, state.by, numbers[0], numbers[1], numbers[2], state.undoes)
 

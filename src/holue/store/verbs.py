@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import time as clock
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from holue.store.batch import Batch, check_batch
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit, Touched, renamed, undo_edit
 from holue.store.values import Enrolled, Receipt, Subject, SubjectId
-
-V = TypeVar("V")
 
 
 class State(Protocol):
@@ -119,15 +117,9 @@ class Verbs(ABC):
             kept = batch.without(why, skip_bad=skip_bad)
             first, _ = self._state.next_numbers()
             numbers = {subject: first + i for i, subject in enumerate(dict.fromkeys(kept.ids))}
+            retained, agreed, meant = (_of(value) for value in (retain_until, consent, purpose))
             subjects = [
-                Subject(
-                    number,
-                    subject,
-                    described.get(subject, {}),
-                    _of(retain_until, subject),
-                    _of(consent, subject),
-                    _of(purpose, subject),
-                )
+                Subject(number, subject, described.get(subject, {}), retained(subject), agreed(subject), meant(subject))
                 for subject, number in numbers.items()
             ]
             return self._add("enroll", kept, numbers, Edit("enroll", new_subjects=subjects, by=by))
@@ -381,8 +373,9 @@ def _listed(ids: Iterable[SubjectId]) -> list[SubjectId]:
     return list(dict.fromkeys(subject.item() if isinstance(subject, np.generic) else subject for subject in ids))
 
 
-def _of(value: V | Mapping[SubjectId, V] | None, subject: SubjectId) -> V | None:
-    return value.get(subject) if isinstance(value, Mapping) else value
+def _of(value: Any) -> Callable[[SubjectId], Any]:
+    """What a field says about a subject: a value for all, or one per id."""
+    return value.get if isinstance(value, Mapping) else lambda _: value
 
 
 def _check_metadata(metadata: Mapping[SubjectId, Mapping[str, Any]]) -> dict[SubjectId, Mapping[str, Any]]:

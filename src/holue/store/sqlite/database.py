@@ -44,6 +44,7 @@ CREATE TABLE word (code INTEGER PRIMARY KEY, text TEXT UNIQUE);
 CREATE TABLE artifact (name TEXT PRIMARY KEY, sha256 TEXT, time REAL, data BLOB, crc INTEGER) WITHOUT ROWID;
 CREATE TABLE operation (number INTEGER PRIMARY KEY, time REAL, verb TEXT, by TEXT, detail TEXT, crc INTEGER);
 CREATE TABLE erasing (kind TEXT, number INTEGER, PRIMARY KEY (kind, number)) WITHOUT ROWID;
+CREATE TABLE erased (number INTEGER PRIMARY KEY);
 CREATE TABLE receipt (number INTEGER PRIMARY KEY, content TEXT, crc INTEGER);
 """
 CHECKED = {
@@ -70,12 +71,12 @@ def connect_sqlite(path: Path, mode: str) -> Any:
 
 def checked(values: Sequence[Any]) -> Row:
     """The values of a row with their checksum behind them."""
-    return (*values, row_checksum(values))
+    return (*values, zlib.crc32(repr(tuple(values)).encode("utf-8", "surrogatepass")))
 
 
 def row_checksum(values: Sequence[Any]) -> int:
     """CRC-32 of the values of a row."""
-    return zlib.crc32(repr(tuple(values)).encode("utf-8", "surrogatepass"))
+    return int(checked(values)[-1])
 
 
 class Database:

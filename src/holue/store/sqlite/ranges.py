@@ -49,7 +49,7 @@ class Ranges:
     def __init__(self, database: Database, folder: Path, disk: Disk, dim: int, store: uuid.UUID) -> None:
         self._database, self._folder, self._disk, self._dim, self._store = database, folder, disk, dim, store
         self._maps: dict[int, npt.NDArray[np.uint8]] = {}
-        self._tails: dict[int, Block] = {}
+        self._tails: dict[int, tuple[int, Block]] = {}  # with the checksum, which an erasure by another process changes
         self._end: tuple[int, int] | None = None
         self._tail_bytes: int | None = None
         self._reserved = 0
@@ -135,12 +135,14 @@ class Ranges:
     def read(self, entry: Range) -> Block:
         """The columns and rows of a range; mapped where it is in a file."""
         if entry.file is None:
-            if entry.number not in self._tails:
+            crc, block = self._tails.get(entry.number, (None, None))
+            if block is None or crc != entry.columns_crc:
                 data = self._database.one("SELECT data FROM range WHERE number = ?", [entry.number])
                 if data is None or len(data) != block_bytes(entry.n, self._dim):
                     raise CorruptStoreError(f"gallery.db: samples {entry.first} to {entry.last} are missing or cut off")
-                self._tails[entry.number] = read_block(np.frombuffer(data, np.uint8), entry.n, self._dim)
-            return self._tails[entry.number]
+                block = read_block(np.frombuffer(data, np.uint8), entry.n, self._dim)
+                self._tails[entry.number] = entry.columns_crc, block
+            return block
         end = entry.offset + block_bytes(entry.n, self._dim)
         if len(self._maps.get(entry.file, b"")) < end:
             self._maps[entry.file] = self._map(entry.file, end)
@@ -157,7 +159,7 @@ class Ranges:
         self._database.run(sql, [crc, row_checksum(values), entry.number])
         if entry.file is None:
             self._database.run("UPDATE range SET data = ? WHERE number = ?", [b"".join(new.pieces()), entry.number])
-            self._tails.pop(entry.number, None)
+            self._tails.clear()
 
     def overwrite_erased(self, entry: Range, places: Int64Array) -> None:
         """Overwrite erased rows of a range in its file, durably. Doing it again changes nothing."""

@@ -16,6 +16,7 @@ from holue.store.values import NOBODY, Change, Int64Array, Subject, SubjectId
 
 SUBJECT = CHECKED["subject"]
 SAMPLE = CHECKED["sample"]
+NOT_ERASED = "subject NOT IN (SELECT number FROM erased)"
 
 
 class Tables:
@@ -134,8 +135,9 @@ class Tables:
             sql = "SELECT m.sample, s.subject FROM moved m LEFT JOIN sample s ON s.number = m.sample ORDER BY m.sample"
             rows = self._database.run(sql)
         else:
-            sql = """SELECT m.sample, coalesce((SELECT subject FROM sample WHERE number = m.sample AND since <= ?),
-              (SELECT subject FROM sample_past p WHERE p.number = m.sample AND p.since <= ? AND p.until > ?))
+            # A sample that somebody else has now is nobody's in versions in which it was an erased subject's.
+            sql = f"""SELECT m.sample, coalesce((SELECT subject FROM sample WHERE number = m.sample AND since <= ?),
+              (SELECT subject FROM sample_past p WHERE p.number = m.sample AND p.since <= ? AND p.until > ? AND {NOT_ERASED}))
               FROM moved m ORDER BY m.sample"""
             rows = self._database.run(sql, [version, version, version])
         pairs = np.array([(sample, NOBODY if owner is None else owner) for sample, owner in rows], np.int64).reshape(
@@ -223,8 +225,9 @@ class Tables:
         version, kind, time, by, *_, undoes = row
         subjects, samples = self._numbers_of(row)
         given = json.dumps(samples)
-        sql = """SELECT number, subject FROM sample WHERE since <= ? AND number IN (SELECT value FROM json_each(?)) UNION ALL
-          SELECT number, subject FROM sample_past WHERE since <= ? AND until > ? AND number IN (SELECT value FROM json_each(?))"""
+        sql = f"""SELECT number, subject FROM sample WHERE since <= ? AND number IN (SELECT value FROM json_each(?)) UNION ALL
+          SELECT number, subject FROM sample_past WHERE since <= ? AND until > ? AND {NOT_ERASED}
+          AND number IN (SELECT value FROM json_each(?))"""
         owners: dict[int, int] = dict(self._database.run(sql, [version, given, version, version, given]))
         moved_to = np.array([owners.get(sample, NOBODY) for sample in samples], np.int64)
         numbers = np.array(subjects, np.int64), np.array(samples, np.int64)
