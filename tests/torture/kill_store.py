@@ -1,9 +1,9 @@
 """Kill a writer at random moments, many times, and check what it leaves behind.
 
-A child process changes a store at random (enrol, add, replace, remove, rename, merge, split, undo, erase, snapshot, compact) and tells its
-parent before and after each change. The parent kills it with SIGKILL at a random moment, also while it opens the store, opens the store itself and
-compares it with a store in memory that made the acknowledged changes. The change under way must be whole or absent; bytes of
-erased embeddings must be in no file.
+A child process changes a store at random (enrol, add, replace, remove, rename, merge, split, undo, erase, snapshot,
+compact) and tells its parent before and after each change. The parent kills it with SIGKILL at a random moment, also
+while it opens the store; then it opens the store itself and compares it with a store in memory that made the
+acknowledged changes. The change under way must be whole or absent; bytes of erased embeddings must be in no file.
 
     python tests/torture/kill_store.py --times 1000 --seed 7
 """
@@ -48,7 +48,7 @@ def draw(choose: random.Random, store: Any) -> dict[str, Any]:
     seed = choose.randrange(2**31)
     verbs = {"enroll": 8 if free else 0, "snapshot": 0.6, "compact": 1.5, "artifact": 0.5}
     if enrolled:
-        verbs |= {"add_samples": 3, "replace": 1, "remove": 2, "undo": 2, "erase": 2}
+        verbs |= {"add_samples": 3, "replace": 1, "remove": 2, "undo": 2, "erase": 0.7}
     if len(enrolled) > 1:
         verbs |= {"merge": 1}
     if enrolled and free:
