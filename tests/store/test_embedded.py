@@ -278,7 +278,7 @@ def test_acknowledged_changes_lost_with_the_write_ahead_log_are_noticed(tmp_path
         data[-3000] ^= 1
         wal.write_bytes(data)
     (tmp_path / "copy" / "gallery.db-shm").unlink()
-    with pytest.raises(CorruptStoreError, match="acknowledged|cannot be read|not the database"):
+    with pytest.raises(CorruptStoreError, match=r"acknowledged|cannot be read|not the database"):
         SqliteStore.open(tmp_path / "copy")
 
 
@@ -319,8 +319,7 @@ def test_a_full_database_keeps_what_was_there(tmp_path: Path) -> None:
         pages = store._writer.database.one("PRAGMA page_count")
         store._writer.database.run(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StoreError, match="full"):
-            for i in range(200):
-                store.enroll(embeddings(1, i), [f"more {i}"])
+            store.enroll(embeddings(500), [f"more {i}" for i in range(500)])
         enrolled = [subject.id for subject in store.subjects()]
         store._writer.database.run("PRAGMA max_page_count = 1000000")
         store.enroll(embeddings(1), ["z"])
@@ -404,3 +403,11 @@ def test_a_killed_writer_loses_nothing_it_acknowledged() -> None:
         check=False,
     )
     assert "every promise held in 30 kills" in done.stdout, done.stderr
+
+
+def test_power_loss_at_any_boundary_loses_nothing_acknowledged() -> None:
+    pytest.importorskip("apsw")
+    program = Path(__file__).parents[1] / "torture" / "lose_power.py"
+    command = [sys.executable, program, "--changes", "15", "--seed", "2", "--samples", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "every promise held" in done.stdout, done.stderr
