@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo-ready
 
-.PHONY: help demo test lint format bench bench-all docs clean
+.PHONY: help demo test torture lint format bench bench-all docs clean
 
 help:  ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -33,6 +33,10 @@ test: $(READY)  ## Lint, types, layers, doctests, examples and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2
+
+torture: $(READY)  ## Kill writers and lose power a thousand times, and check the store (half an hour)
+	$(BIN)/python tests/torture/kill_store.py --times 1000
+	$(BIN)/python tests/torture/lose_power.py --changes 200
 
 lint: $(READY)  ## Style and types only
 	$(BIN)/ruff check .

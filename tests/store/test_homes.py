@@ -378,3 +378,19 @@ def test_callers_in_threads_are_all_kept(home: Any) -> None:
     assert contents(store) == {i: [X[i].tobytes()] for i in range(80)}
     assert len(refused) == 80
     assert store.version == 80
+
+
+def test_a_view_gives_rows_in_the_order_asked_for(home: Any) -> None:
+    store = home.create(DIM)
+    X = embeddings(900)
+    store.enroll(X[:800], list(range(800)))
+    for i in range(800, 900, 20):
+        store.enroll(X[i : i + 20], list(range(i, i + 20)))
+    store.remove([5])
+    store.merge([7], into=8)
+    wanted = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(1, 901), [6]))
+    assert store.at().rows(wanted).tobytes() == X[wanted - 1].tobytes()
+    assert store.at(1).rows([6]).tobytes() == X[5].tobytes()
+    for version, sample in ((None, 6), (1, 850), (None, 901)):
+        with pytest.raises(InvalidParameterError, match=f"sample {sample}"):
+            store.at(version).rows([1, sample])

@@ -66,6 +66,9 @@ class Change:
     undoes: int | None = None
 
 
+_COLUMNS = ("samples", "subjects", "rows", "concentration", "time")
+
+
 @dataclass(frozen=True, eq=False)
 class Segment:
     """Immutable rows, in ascending order of their sample numbers; mapped from disk where the home has one.
@@ -82,6 +85,10 @@ class Segment:
 
     def __len__(self) -> int:
         return len(self.samples)
+
+    def take(self, places: Int64Array) -> Segment:
+        """Some rows, copied; the places ascend."""
+        return Segment(self.number, *(np.array(getattr(self, name)[places]) for name in _COLUMNS))
 
 
 @dataclass(frozen=True)

@@ -46,15 +46,19 @@ class View:
 
     def rows(self, samples: object) -> Float32Array:
         """The embeddings of some samples, copied, in the order asked for."""
-        wanted = np.asarray(samples, dtype=np.int64)
+        given = np.asarray(samples, dtype=np.int64)
+        order = np.argsort(given, kind="stable")
+        wanted = given[order]
         found = np.empty((len(wanted), self.dim), dtype=np.float32)
         done = np.zeros(len(wanted), dtype=bool)
         for segment in self.segments:
-            here = np.flatnonzero((wanted >= segment.samples[0]) & (wanted <= segment.samples[-1]))
-            place = np.searchsorted(segment.samples, wanted[here])
-            there = (segment.samples[place] == wanted[here]) & (self.subjects_in(segment)[place] != NOBODY)
-            found[here[there]] = segment.rows[place[there]]
-            done[here[there]] = True
+            low, high = np.searchsorted(wanted, [segment.samples[0], segment.samples[-1] + 1])
+            if low == high:
+                continue
+            part = segment.take(np.searchsorted(segment.samples, wanted[low:high]))
+            there = (part.samples == wanted[low:high]) & (self.subjects_in(part) != NOBODY)
+            found[order[low:high][there]] = part.rows[there]
+            done[low:high] = there
         if not done.all():
             raise InvalidParameterError(
                 f"sample {int(wanted[~done][0])} is not in version {self.version}; it was removed, erased or enrolled later"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -64,6 +65,9 @@ CHECKED = {
 def connect_sqlite(path: Path, mode: str) -> Any:
     """The standard library's SQLite."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
+    wal = path.with_name(path.name + "-wal")
+    if mode == "ro" and not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size):
+        uri += "&immutable=1"  # a log that is all in the database needs no shared memory, which could not be made here
     return sqlite3.connect(
         uri, uri=True, isolation_level=None, check_same_thread=False, timeout=30, cached_statements=256
     )
