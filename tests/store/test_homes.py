@@ -394,3 +394,39 @@ def test_a_view_gives_rows_in_the_order_asked_for(home: Any) -> None:
     for version, sample in ((None, 6), (1, 850), (None, 901)):
         with pytest.raises(InvalidParameterError, match=f"sample {sample}"):
             store.at(version).rows([1, sample])
+
+
+def test_an_erased_number_that_a_snapshot_never_gave_stays_free_in_it(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(1), ["a"])
+    snapshot = store.snapshot()
+    store.enroll(embeddings(1, 1), ["b"])
+    store.erase(["b"])
+    restored = home.restore(store, snapshot)
+    enrolled = restored.enroll(embeddings(1, 2), ["c"])
+    assert enrolled.subjects.tolist() == [2]
+    restored.merge(["c"], into="a")
+    assert set(contents(restored, enrolled.version)) == {"a", "c"}
+    with pytest.raises(InvalidSubjectsError, match="number 99"):
+        store.erase(numbers=[99])
+
+
+def test_what_is_said_about_nobody_in_the_batch_is_refused(home: Any) -> None:
+    store = home.create(DIM)
+    with pytest.raises(InvalidSubjectsError, match=r"metadata.*'bob'"):
+        store.enroll(embeddings(1), ["ann"], metadata={"bob": {}})
+    with pytest.raises(InvalidParameterError, match="retain_until"):
+        store.enroll(embeddings(1), ["ann"], retain_until=float("nan"))
+    with pytest.raises(InvalidParameterError, match="metadata of 'ann' must be JSON"):
+        store.enroll(embeddings(1), ["ann"], metadata={"ann": {"x": object()}})
+    assert store.version == 0
+
+
+def test_a_snapshot_loses_all_samples_of_whoever_was_merged_into_an_erased_subject(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(4), ["ann", "ann", "bob", "cay"])
+    snapshot = store.snapshot()
+    store.compact(forget_before=store.remove_samples([1]))
+    store.merge(["ann"], into="bob")
+    store.erase(["bob"])
+    assert set(contents(home.restore(store, snapshot))) == {"cay"}

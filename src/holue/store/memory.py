@@ -117,6 +117,9 @@ class _Memory:
                 found.setdefault(subject.id, []).append(number)
         return found
 
+    def kept(self, numbers: Sequence[int]) -> set[int]:
+        return {number for number in numbers if any(number in state.subjects for state in self.versions.values())}
+
     def expired(self, now: float) -> list[int]:
         everybody = [*(subject for subject, _ in self.now.subjects.values()), *self._gone().values()]
         return sorted(s.number for s in everybody if s.retain_until is not None and s.retain_until <= now)
@@ -127,8 +130,8 @@ class _Memory:
             raise InvalidParameterError(f"version {version} is not kept; this store keeps versions {kept}")
         return self.versions[version]
 
-    def erase(self, subjects: list[int], samples: list[int]) -> None:
-        """Take subjects and samples out of every version."""
+    def erase(self, subjects: list[int], samples: list[int]) -> list[int]:
+        """Take subjects and samples out of every version; returns all subjects that went, earlier names of theirs too."""
         former = {
             owners[s][0] for v in self.versions.values() for owners in [v.samples] for s in samples if s in owners
         }
@@ -137,12 +140,13 @@ class _Memory:
             state.touched_samples = [s for s in state.touched_samples if s not in samples]
         held = {owner for state in self.versions.values() for owner, _ in state.samples.values()}
         gone = {*subjects, *(number for number in former if number not in held)}
-        self.erased |= gone
+        self.erased |= {number for number in gone if number < self.now.next_subject}
         for state in self.versions.values():
             state.subjects = {number: kept for number, kept in state.subjects.items() if number not in gone}
             state.touched_subjects = [number for number in state.touched_subjects if number not in gone]
         for sample in samples:
             self.rows.pop(sample, None)
+        return sorted(gone)
 
     def last_samples_of(self, subjects: Sequence[int]) -> list[int]:
         """Samples that belong to the subjects, or belonged to them when they were removed."""
@@ -334,10 +338,10 @@ class MemoryStore(Verbs):
             samples = self._memory.last_samples_of(chosen)
             known = [v.subjects[n][0].id for v in self._memory.versions.values() for n in chosen if n in v.subjects]
             digests = tuple(sorted({hashlib.sha256(f"{salt}:{name!r}".encode()).hexdigest() for name in known}))
-            self._memory.erase(chosen, samples)
+            gone = self._memory.erase(chosen, samples)
             version = self._apply(Edit("erase", leaving=chosen, moves=[(sample, None) for sample in samples], by=by))
             for snapshot in self._snapshots.values():
-                snapshot._memory.erase(chosen, [*samples, *snapshot._memory.last_samples_of(chosen)])
+                snapshot._memory.erase(gone, [*samples, *snapshot._memory.last_samples_of(gone)])
             searched = (Searched("memory", 0, 0),)
             receipt = Receipt(
                 len(self._receipts) + 1, version, clock.time(), salt, digests, len(samples), len(samples), searched

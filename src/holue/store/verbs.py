@@ -10,49 +10,16 @@ import json
 import time as clock
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from holue.errors import InvalidEmbeddingsError, InvalidParameterError, InvalidSubjectsError
 from holue.store.batch import Batch, check_batch
 from holue.store.commit import CommitQueue
-from holue.store.edit import Edit, Touched, renamed, undo_edit
+from holue.store.edit import Edit, renamed, undo_edit
+from holue.store.state import State
 from holue.store.values import Enrolled, Receipt, Subject, SubjectId
-
-
-class State(Protocol):
-    """The questions that verbs ask."""
-
-    def known(self, ids: Sequence[SubjectId]) -> dict[SubjectId, Subject]:
-        """Those of the ids that are enrolled."""
-
-    def numbered(self, numbers: Sequence[int]) -> dict[int, Subject]:
-        """Those of the numbers that are enrolled."""
-
-    def any_id(self) -> SubjectId | None:
-        """The id of some enrolled subject."""
-
-    def samples_of(self, number: int) -> list[int]:
-        """The samples of a subject, ascending."""
-
-    def owners(self, samples: Sequence[int]) -> dict[int, int]:
-        """The subjects of those samples that belong to one."""
-
-    def next_numbers(self) -> tuple[int, int]:
-        """The next subject number and the next sample number."""
-
-    def last_version(self) -> int:
-        """The newest version, with what this transaction has changed."""
-
-    def touched(self, version: int) -> Touched:
-        """What a change touched, as far as it was not erased."""
-
-    def removed(self, ids: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
-        """Numbers of subjects that are gone but not erased, by the id they had last."""
-
-    def expired(self, now: float) -> list[int]:
-        """Numbers of subjects, enrolled or removed, whose ``retain_until`` has come."""
 
 
 class Verbs(ABC):
@@ -102,6 +69,7 @@ class Verbs(ABC):
             enrolled_by=by, skip_bad=skip_bad,
         )  # fmt: skip
         described = _check_metadata(metadata or {})
+        _check_fields(batch.ids, metadata=metadata, retain_until=retain_until, consent=consent, purpose=purpose)
 
         def work() -> Enrolled:
             known = self._state.known(batch.ids)
@@ -272,6 +240,8 @@ class Verbs(ABC):
                     raise InvalidSubjectsError(
                         f"{subject!r} is neither enrolled nor kept in the history; nothing to erase"
                     )
+            if strange := set(chosen) - self._state.kept(chosen):
+                raise InvalidSubjectsError(f"no subject has number {min(strange)}, or it was erased; nothing to erase")
             found = [n for s in given for n in ([known[s].number] if s in known else removed[s])]
             return list(dict.fromkeys([*found, *chosen]))
 
@@ -376,6 +346,19 @@ def _listed(ids: Iterable[SubjectId]) -> list[SubjectId]:
 def _of(value: Any) -> Callable[[SubjectId], Any]:
     """What a field says about a subject: a value for all, or one per id."""
     return value.get if isinstance(value, Mapping) else lambda _: value
+
+
+def _check_fields(ids: Sequence[SubjectId], **fields: Any) -> None:
+    """Refuse what is said about somebody who is not in the batch, and times that are none."""
+    for name, value in fields.items():
+        for subject in set(value) - set(ids) if isinstance(value, Mapping) else ():
+            raise InvalidSubjectsError(f"{name} names {subject!r}, who is not in this batch; leave it out")
+    until = fields["retain_until"]
+    for given in until.values() if isinstance(until, Mapping) else () if until is None else (until,):
+        if not np.isfinite(given):
+            raise InvalidParameterError(
+                f"retain_until must be finite seconds since 1970, got {given!r}; None keeps without end"
+            )
 
 
 def _check_metadata(metadata: Mapping[SubjectId, Mapping[str, Any]]) -> dict[SubjectId, Mapping[str, Any]]:

@@ -19,7 +19,7 @@ BLOCK = 32
 CHUNK = 1 << 24
 LEAST_DISTINCT = 8
 """Windows with fewer different bytes (zeros, mostly) say nothing about anybody and are found in every file."""
-EMBEDDINGS_AT_ONCE = 500
+EMBEDDINGS_AT_ONCE = 100
 
 
 def forms(embedding: Float32Array) -> list[bytes]:

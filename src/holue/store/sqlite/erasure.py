@@ -86,7 +86,7 @@ def _overwrite_everywhere(home: Home) -> list[Float32Array]:
 def _erase_in_snapshot(home: Home, name: str, subjects: list[int], samples: list[int]) -> Float32Array:
     copy = Home(home.path / SNAPSHOTS / name, "rw", home.disk, connect_sqlite)
     try:
-        chosen = sorted({*samples, *_samples_of(copy, subjects)})
+        chosen = sorted({*samples, *_samples_of(copy, subjects), *_recorded(copy, "sample")})
         # A sample that was the subject's when the snapshot was taken may be somebody else's by now, whose files hold it rightly.
         elsewhere = home.tables.owners(chosen)
         rows = _rows_of(copy, [sample for sample in chosen if sample not in elsewhere])
@@ -119,7 +119,8 @@ def _take_out(home: Home, subjects: list[int], samples: list[int]) -> None:
         run("DELETE FROM subject_past WHERE number = ?", [number])
         run("DELETE FROM touch WHERE kind = 'subject' AND number = ?", [number])
     many("INSERT OR IGNORE INTO erasing VALUES ('subject', ?)", ((number,) for number in {*subjects, *left}))
-    many("INSERT OR IGNORE INTO erased VALUES (?)", ((number,) for number in {*subjects, *left}))
+    given, _ = home.tables.next_numbers()  # an older snapshot may not have given a number yet
+    many("INSERT OR IGNORE INTO erased VALUES (?)", ((number,) for number in {*subjects, *left} if number < given))
     many("INSERT OR IGNORE INTO erasing VALUES ('sample', ?)", ((sample,) for sample in samples))
     for entry, places in home.ranges.holding(np.array(samples, np.int64)):
         home.ranges.rename_erased(entry, places)

@@ -166,6 +166,13 @@ class Tables:
                 found.setdefault(subject, []).append(number)
         return found
 
+    def kept(self, numbers: Sequence[int]) -> set[int]:
+        """Those of the numbers that are enrolled, or removed and not erased."""
+        tables = ("subject", "subject_past")
+        return {
+            row[0] for table in tables for row in self._in(f"SELECT number FROM {table} WHERE number IN", list(numbers))
+        }
+
     def expired(self, now: float) -> list[int]:
         """Subjects, enrolled or removed, whose time has come."""
         sql = """SELECT number FROM subject WHERE retain_until <= ? UNION SELECT number FROM
