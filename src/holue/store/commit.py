@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time as clock
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holue.errors import InvalidInputError
 
 T = TypeVar("T")
+
+PATIENCE = 0.25
+"""The part of the last commit's time that a commit waits for callers seen before; a single caller never waits."""
+LONGEST_PATIENCE = 0.002
 
 
 class _Ticket:
@@ -19,6 +24,7 @@ class _Ticket:
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
+        self.woken = threading.Event()  # done, or to commit for all who wait
 
 
 class CommitQueue:
@@ -42,23 +48,52 @@ class CommitQueue:
     ) -> None:
         self._begin, self._commit, self._rollback, self._explain = begin, commit, rollback, explain
         self._waiting: list[_Ticket] = []
-        self._guard = threading.Lock()
+        self._arrived = threading.Condition()
         self._writing = threading.Lock()
+        self._led = False  # somebody commits, or was told to
+        self._callers = 1  # tickets seen at once at the end of the last commit
+        self._seconds = 0.0  # that the last commit took
 
     def submit(self, work: Callable[[], T]) -> T:
         """Run the work in a transaction and return once it is durable."""
         ticket = _Ticket(work)
-        with self._guard:
+        with self._arrived:
             self._waiting.append(ticket)
-        with self._writing:
-            if not ticket.done:
-                with self._guard:
-                    tickets, self._waiting = self._waiting, []
-                self._commit_all(tickets)
+            self._arrived.notify()
+            lead, self._led = not self._led, True
+        if not lead:
+            ticket.woken.wait()
+        if not ticket.done:
+            self._lead(ticket)
         if ticket.error is not None:
             raise ticket.error
         result: T = ticket.result
         return result
+
+    def _lead(self, own: _Ticket) -> None:
+        """Commit for all who wait, then wake them and name who commits next."""
+        tickets: list[_Ticket] = []
+        try:
+            with self._writing:
+                with self._arrived:
+                    # Callers whose change was just committed are about to come back: a moment's patience halves the syncs.
+                    wanted, patience = self._callers, min(self._seconds * PATIENCE, LONGEST_PATIENCE)
+                    self._arrived.wait_for(lambda: len(self._waiting) >= wanted, patience)
+                    tickets, self._waiting = self._waiting, []
+                began = clock.perf_counter()
+                self._commit_all(tickets)
+                self._seconds = clock.perf_counter() - began
+        finally:
+            with self._arrived:
+                if own in self._waiting:  # interrupted before its turn, and nobody waits for it any more
+                    self._waiting.remove(own)
+                self._callers = len(tickets) + len(self._waiting)
+                following = self._waiting[0] if self._waiting else None
+                self._led = following is not None
+            for ticket in tickets:
+                ticket.woken.set()
+            if following is not None:
+                following.woken.set()
 
     def alone(self, work: Callable[[], T]) -> T:
         """Run the work while no transaction is open and none can begin."""

@@ -300,18 +300,22 @@ class SqliteStore(Verbs):
                     home.database.run("COMMIT")
 
     def _begin(self) -> None:
-        self._writing_home().database.run("BEGIN IMMEDIATE")
+        home = self._writing_home()
+        home.database.run("BEGIN IMMEDIATE")
+        home.tables.begin()
 
     def _commit(self) -> None:
         home = self._writing_home()
         version = home.tables.last_version()
         home.database.run("COMMIT")
+        home.tables.end()
         with suppress(OSError):  # the witness may lag behind; the change itself is durable
             write_head(self._disk, self.path, version)
 
     def _rollback(self) -> None:
         home = self._writing_home()
         self._words.clear()
+        home.tables.end()
         home.ranges.forget()
         try:
             home.database.run("ROLLBACK")

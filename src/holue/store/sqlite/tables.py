@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time as clock
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,17 @@ class Tables:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._counters: tuple[int, int, int] | None = (
+            None  # version, next subject, next sample: while this writer has a transaction
+        )
+
+    def begin(self) -> None:
+        """The writer has begun a transaction: nobody else can change the counters."""
+        self._counters = self._read_counters()
+
+    def end(self) -> None:
+        """The transaction is over."""
+        self._counters = None
 
     def known(self, ids: Sequence[SubjectId]) -> dict[SubjectId, Subject]:
         """Those of the ids that are enrolled."""
@@ -53,12 +64,11 @@ class Tables:
 
     def next_numbers(self) -> tuple[int, int]:
         """The next subject number and the next sample number."""
-        row = self._database.run("SELECT next_subject, next_sample FROM change ORDER BY version DESC LIMIT 1")[0]
-        return row[0], row[1]
+        return (self._counters or self._read_counters())[1:]
 
     def last_version(self) -> int:
         """The newest version."""
-        return int(self._database.one("SELECT max(version) FROM change"))
+        return (self._counters or self._read_counters())[0]
 
     def oldest_version(self) -> int:
         """The oldest version that can still be read."""
@@ -85,11 +95,13 @@ class Tables:
         """Add to the change log."""
         subjects = [*(subject.number for subject in edit.subjects), *edit.leaving]
         touched = [*((version, "subject", n) for n in subjects), *((version, "sample", n) for n, _ in edit.moves)]
-        self._database.run_many("INSERT OR IGNORE INTO touch VALUES (?, ?, ?)", touched)
+        if touched:
+            self._database.run_many("INSERT OR IGNORE INTO touch VALUES (?, ?, ?)", touched)
         next_subject, next_sample = first
         counters = (next_subject, next_subject + len(edit.new_subjects), next_sample, next_sample + new_samples)
         when = clock.time() if time is None else time
         self._database.insert("change", [(version, edit.kind, when, edit.by, *counters, edit.undoes)])
+        self._counters = version, counters[1], counters[3]
 
     def touched(self, version: int) -> Touched:
         """What a change touched, as far as it was not erased."""
@@ -187,8 +199,10 @@ class Tables:
         self._database.run("DELETE FROM touch WHERE version <= ?", [version])
         self._database.run("DELETE FROM change WHERE version < ?", [version])
 
-    def _change_subjects(self, version: int, states: Iterable[Subject], leaving: Iterable[int]) -> None:
+    def _change_subjects(self, version: int, states: Sequence[Subject], leaving: Sequence[int]) -> None:
         new = list(states)
+        if not new and not leaving:
+            return
         numbers = [*(subject.number for subject in new), *leaving]
         rows = self._in(f"SELECT {SUBJECT} FROM subject WHERE number IN", numbers)
         self._database.insert("subject_past", ((*row, version) for row in rows))
@@ -197,6 +211,8 @@ class Tables:
         self._database.insert("subject", (_row(subject, version) for subject in new))
 
     def _move(self, version: int, moves: Sequence[tuple[int, int | None]]) -> None:
+        if not moves:
+            return
         numbers = [sample for sample, _ in moves]
         rows = self._in(f"SELECT {SAMPLE} FROM sample WHERE number IN", numbers)
         past = "SELECT number, origin, max(until) FROM sample_past WHERE number IN"
@@ -208,6 +224,11 @@ class Tables:
         back = ((sample, owner, version, origins.get(sample)) for sample, owner in moves if owner is not None)
         self._database.insert("sample", back)
         self._database.run_many("INSERT OR IGNORE INTO moved VALUES (?)", ((sample,) for sample in numbers))
+
+    def _read_counters(self) -> tuple[int, int, int]:
+        sql = "SELECT version, next_subject, next_sample FROM change ORDER BY version DESC LIMIT 1"
+        version, next_subject, next_sample = self._database.run(sql)[0]
+        return version, next_subject, next_sample
 
     def _change(self, version: int) -> Row:
         rows = self._database.run(f"SELECT {CHECKED['change']} FROM change WHERE version = ?", [version])
