@@ -108,6 +108,14 @@ def test_dimension_and_model_are_fixed_at_creation(filled: Path) -> None:
     SqliteStore.open(filled, dim=DIM, model="m").close()
 
 
+def test_a_directory_that_is_no_store_is_left_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(CorruptStoreError, match="does not exist"):
+        SqliteStore.open(tmp_path / "nowhere")
+    with pytest.raises(CorruptStoreError, match=r"has no gallery\.db"):
+        SqliteStore.open(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def holds_window(data: bytes, form: bytes) -> bool:
     """The slow and obvious search: any 64 successive bytes of the form."""
     return any(form[i : i + 64] in data for i in range(len(form) - 63))

@@ -19,14 +19,19 @@ SNAPSHOTS = "snapshots"
 SUBJECTS_IN_MESSAGE = 5
 
 
+def require_store(path: Path) -> None:
+    """Refuse a directory that is no store before anything is written there."""
+    if not (path / DATABASE).is_file():
+        what = "has no gallery.db" if path.is_dir() else "does not exist"
+        raise CorruptStoreError(f"{path} {what}; give the directory of a store, or create one there")
+
+
 class Home:
     """A database connection with the tables and ranges read through it."""
 
     def __init__(self, path: Path, mode: str, disk: Disk, connect: Connect) -> None:
         file = path / DATABASE
-        if not file.is_file():
-            what = "has no gallery.db" if path.is_dir() else "does not exist"
-            raise CorruptStoreError(f"{path} {what}; give the directory of a store, or create one there")
+        require_store(path)
         self.path, self.disk = path, disk
         try:
             self.database = Database(file, mode, connect)

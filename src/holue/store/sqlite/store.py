@@ -26,7 +26,7 @@ from holue.store.sqlite.block import Block, row_checksums
 from holue.store.sqlite.database import FORMAT_VERSION, Connect, Database, connect_sqlite
 from holue.store.sqlite.disk import Disk
 from holue.store.sqlite.head import write_head
-from holue.store.sqlite.home import DATABASE, SEGMENTS, SNAPSHOTS, Home, refuse
+from holue.store.sqlite.home import DATABASE, SEGMENTS, SNAPSHOTS, Home, refuse, require_store
 from holue.store.sqlite.lock import WriterLock
 from holue.store.sqlite.reading import read_receipts, read_sample, read_view
 from holue.store.sqlite.tables import Tables
@@ -57,6 +57,7 @@ class SqliteStore(Verbs):
         self._reading = threading.RLock()
         self._maintaining = threading.Lock()
         self._words: dict[str, int] = {}
+        require_store(path)
         self._lock = WriterLock(path) if write else None
         self._writer: Home | None = None
         self._reader: Home | None = None
