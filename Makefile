@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo-ready
 
-.PHONY: help demo test test-pythons lint format bench bench-all docs dist release-check clean
+.PHONY: help demo test test-pythons torture lint format bench bench-all docs dist release-check clean
 
 help:  ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -36,6 +36,10 @@ test: $(READY)  ## Lint, types, layers, doctests, examples and tests
 
 test-pythons: $(READY)  ## The tests on each of Python 3.11, 3.12 and 3.13 that this machine has
 	$(BIN)/nox --session tests
+
+torture: $(READY)  ## Kill writers and lose power a thousand times, and check the store (half an hour)
+	$(BIN)/python tests/torture/kill_store.py --times 1000
+	$(BIN)/python tests/torture/lose_power.py --changes 200
 
 lint: $(READY)  ## Style and types only
 	$(BIN)/ruff check .

@@ -18,6 +18,10 @@ HolueError
 │   ├── NewerArtifactError              written by a later version of the format
 │   └── UnsafeArtifactError             it holds a pickle
 ├── CannotWriteError (OSError)          a file or folder cannot be written: no space, no permission
+├── StoreError                          a store of a gallery that cannot be opened, read or written
+│   ├── StoreLockedError                another process writes to it
+│   ├── CorruptStoreError               a file of it is missing, cut or changed
+│   └── ErasureIncompleteError          erased data may still be in a file; the erasure goes on at the next opening
 ├── TrainingDivergedError (ArithmeticError)  the loss is no longer a number
 └── MissingDependencyError (ImportError)  an extra is not installed
 
@@ -99,6 +103,22 @@ class UnsafeArtifactError(ArtifactError):
 
 class CannotWriteError(HolueError, OSError):
     """A file or folder cannot be written; what was there before is unchanged."""
+
+
+class StoreError(HolueError):
+    """A store cannot be opened, read or written."""
+
+
+class StoreLockedError(StoreError):
+    """Another writer has the store open."""
+
+
+class CorruptStoreError(StoreError):
+    """A file of the store is missing, cut off or changed."""
+
+
+class ErasureIncompleteError(StoreError):
+    """An erasure could not be finished; it is completed when the store is next opened for writing."""
 
 
 class TrainingDivergedError(HolueError, ArithmeticError):

@@ -1,0 +1,373 @@
+"""MemoryStore: a store without a disk, for tests and for galleries that need not outlive the process.
+
+Written to be obviously right: each version is a dictionary of its own, so a change copies the table of subjects. The
+tests compare the other homes with it.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import secrets
+import time as clock
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from holue.errors import InvalidParameterError, StoreError
+from holue.store.commit import CommitQueue
+from holue.store.edit import Edit, Touched
+from holue.store.values import (
+    NOBODY,
+    Change,
+    Operation,
+    Problem,
+    Receipt,
+    Sample,
+    Searched,
+    Segment,
+    Status,
+    Subject,
+    SubjectId,
+)  # fmt: skip
+from holue.store.verbs import Verbs
+from holue.store.view import View
+
+
+@dataclass
+class _Version:
+    """One version: its subjects and the owners of its samples, each with the version since which that holds."""
+
+    kind: str = "create"
+    time: float = 0.0
+    by: str | None = None
+    undoes: int | None = None
+    next_subject: int = 1
+    next_sample: int = 1
+    subjects: dict[int, tuple[Subject, int]] = field(default_factory=dict)
+    samples: dict[int, tuple[int, int]] = field(default_factory=dict)
+    touched_subjects: list[int] = field(default_factory=list)
+    touched_samples: list[int] = field(default_factory=list)
+
+
+class _Memory:
+    """All that a store holds; it answers what the verbs ask."""
+
+    def __init__(self) -> None:
+        self.versions: dict[int, _Version] = {0: _Version()}
+        self.rows: dict[int, Sample] = {}
+        self.erased: set[int] = set()
+
+    @property
+    def now(self) -> _Version:
+        return self.versions[max(self.versions)]
+
+    def known(self, ids: Sequence[SubjectId]) -> dict[SubjectId, Subject]:
+        wanted = set(ids)
+        return {subject.id: subject for subject, _ in self.now.subjects.values() if subject.id in wanted}
+
+    def numbered(self, numbers: Sequence[int]) -> dict[int, Subject]:
+        return {number: self.now.subjects[number][0] for number in numbers if number in self.now.subjects}
+
+    def any_id(self) -> SubjectId | None:
+        return next((subject.id for subject, _ in self.now.subjects.values()), None)
+
+    def samples_of(self, number: int) -> list[int]:
+        return sorted(sample for sample, (owner, _) in self.now.samples.items() if owner == number)
+
+    def owners(self, samples: Sequence[int]) -> dict[int, int]:
+        return {sample: self.now.samples[sample][0] for sample in samples if sample in self.now.samples}
+
+    def next_numbers(self) -> tuple[int, int]:
+        return self.now.next_subject, self.now.next_sample
+
+    def last_version(self) -> int:
+        return max(self.versions)
+
+    def touched(self, version: int) -> Touched:
+        after = self.version(version)
+        if version == min(self.versions):
+            raise InvalidParameterError(f"version {version} cannot be undone: what was before it is no longer kept")
+        before = self.versions[version - 1]
+        new_subjects, new_samples = (
+            range(before.next_subject, after.next_subject),
+            range(before.next_sample, after.next_sample),
+        )
+        subjects = self._kept([*after.touched_subjects, *new_subjects], [v.subjects for v in self.versions.values()])
+        samples = self._kept([*after.touched_samples, *new_samples], [v.samples for v in self.versions.values()])
+        last = 0
+        for later, state in self.versions.items():
+            if {*subjects} & self._touched_in(later, state, "subject") or {*samples} & self._touched_in(
+                later, state, "sample"
+            ):
+                last = max(last, later)
+        return Touched(
+            [(number, before.subjects[number][0] if number in before.subjects else None) for number in subjects],
+            [(sample, before.samples[sample][0] if sample in before.samples else None) for sample in samples],
+            last,
+        )
+
+    def removed(self, ids: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
+        found: dict[SubjectId, list[int]] = {}
+        for number, subject in sorted(self._gone().items()):
+            if subject.id in ids:
+                found.setdefault(subject.id, []).append(number)
+        return found
+
+    def kept(self, numbers: Sequence[int]) -> set[int]:
+        return {number for number in numbers if any(number in state.subjects for state in self.versions.values())}
+
+    def expired(self, now: float) -> list[int]:
+        everybody = [*(subject for subject, _ in self.now.subjects.values()), *self._gone().values()]
+        return sorted(s.number for s in everybody if s.retain_until is not None and s.retain_until <= now)
+
+    def version(self, version: int) -> _Version:
+        if version not in self.versions:
+            kept = f"{min(self.versions)} to {max(self.versions)}"
+            raise InvalidParameterError(f"version {version} is not kept; this store keeps versions {kept}")
+        return self.versions[version]
+
+    def erase(self, subjects: list[int], samples: list[int]) -> list[int]:
+        """Take subjects and samples out of every version; returns all subjects that went, earlier names of theirs too."""
+        former = {
+            owners[s][0] for v in self.versions.values() for owners in [v.samples] for s in samples if s in owners
+        }
+        for state in self.versions.values():
+            state.samples = {s: kept for s, kept in state.samples.items() if s not in samples}
+            state.touched_samples = [s for s in state.touched_samples if s not in samples]
+        held = {owner for state in self.versions.values() for owner, _ in state.samples.values()}
+        gone = {*subjects, *(number for number in former if number not in held)}
+        self.erased |= {number for number in gone if number < self.now.next_subject}
+        for state in self.versions.values():
+            state.subjects = {number: kept for number, kept in state.subjects.items() if number not in gone}
+            state.touched_subjects = [number for number in state.touched_subjects if number not in gone]
+        for sample in samples:
+            self.rows.pop(sample, None)
+        return sorted(gone)
+
+    def last_samples_of(self, subjects: Sequence[int]) -> list[int]:
+        """Samples that belong to the subjects, or belonged to them when they were removed."""
+        last: dict[int, int] = {}
+        for state in self.versions.values():
+            last |= {sample: owner for sample, (owner, _) in state.samples.items()}
+        return sorted(sample for sample, owner in last.items() if owner in subjects)
+
+    def _gone(self) -> dict[int, Subject]:
+        last = {number: subject for v in self.versions.values() for number, (subject, _) in v.subjects.items()}
+        return {number: subject for number, subject in last.items() if number not in self.now.subjects}
+
+    def _touched_in(self, version: int, state: _Version, kind: str) -> set[int]:
+        if kind == "subject":
+            return {*state.touched_subjects, *(n for n, (_, since) in state.subjects.items() if since == version)}
+        return {*state.touched_samples, *(n for n, (_, since) in state.samples.items() if since == version)}
+
+    @staticmethod
+    def _kept(numbers: list[int], states: list[dict[int, Any]]) -> list[int]:
+        return sorted(number for number in numbers if any(number in state for state in states))
+
+
+class MemoryStore(Verbs):
+    """A store in memory.
+
+    >>> store = MemoryStore(dim=2)
+    >>> store.enroll([[1, 0], [0, 1]], ["ann", "bob"]).subjects
+    array([1, 2])
+    >>> store.remove(["ann"]), store.subject("ann"), store.at(1).find("ann").number
+    (2, None, 1)
+    """
+
+    def __init__(self, *, dim: int, model: str | None = None) -> None:
+        if dim < 1:
+            raise InvalidParameterError(f"dim must be at least 1, got {dim}")
+        self.dim, self.model = dim, model
+        self._memory = _Memory()
+        self._snapshots: dict[str, MemoryStore] = {}
+        self._artifacts: dict[str, bytes] = {}
+        self._operations: list[Operation] = []
+        self._receipts: list[Receipt] = []
+        self._queue = CommitQueue(lambda: None, lambda: None, lambda: None)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return self._memory.last_version()
+
+    def at(self, version: int | None = None) -> View:
+        """The gallery as it was in a version; the newest by default."""
+        state = self._memory.now if version is None else self._memory.version(version)
+        chosen = self.version if version is None else version
+        # A sample that somebody else has now is nobody's in versions in which it was an erased subject's.
+        numbers = sorted(sample for sample, (owner, _) in state.samples.items() if owner not in self._memory.erased)
+        samples = np.array(numbers, np.int64)
+        kept = [self._memory.rows[number] for number in numbers]
+        owners = np.array([state.samples[number][0] for number in numbers], np.int64)
+        rows = np.array([sample.embedding for sample in kept], np.float32).reshape(-1, self.dim)
+        kappa = np.array([np.nan if s.concentration is None else s.concentration for s in kept])
+        segment = Segment(0, samples, owners, rows, kappa, np.array([sample.time for sample in kept]))
+        subjects = {number: subject for number, (subject, _) in state.subjects.items()}
+        by_id = {subject.id: subject for subject in subjects.values()}
+        nothing = np.empty(0, np.int64)
+        segments = (segment,) if numbers else ()
+        return View(chosen, self.dim, segments, nothing, nothing, state.next_sample, by_id.get, subjects.get)
+
+    def subject(self, subject: SubjectId) -> Subject | None:
+        """The subject enrolled under an id."""
+        return self._memory.known([subject]).get(subject)
+
+    def subjects(self, after: int = 0, limit: int = 1000) -> list[Subject]:
+        """Enrolled subjects in ascending order of their numbers, a page at a time."""
+        numbers = sorted(number for number in self._memory.now.subjects if number > after)[:limit]
+        return [self._memory.now.subjects[number][0] for number in numbers]
+
+    def samples(self, subject: SubjectId) -> list[Sample]:
+        """The samples of an enrolled subject, as they were given."""
+        found = self.subject(subject)
+        numbers = [] if found is None else self._memory.samples_of(found.number)
+        return [replace(self._memory.rows[n], subject=self._memory.now.samples[n][0]) for n in numbers]
+
+    def changes(self, since: int) -> list[Change]:
+        """The changes after a version, oldest first."""
+        if since < min(self._memory.versions):
+            oldest = min(self._memory.versions)
+            raise InvalidParameterError(
+                f"changes are kept since version {oldest}, asked for since {since}; read a whole view"
+            )
+        return [self._change(version) for version in sorted(self._memory.versions) if version > since]
+
+    def artifact(self, name: str) -> bytes | None:
+        """A named artifact, for instance a calibration."""
+        return self._artifacts.get(name)
+
+    def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
+        """Keep bytes under a name, in place of what was there."""
+        self._artifacts[name] = bytes(data)
+        self._log("put_artifact", by, {"name": name, "sha256": hashlib.sha256(data).hexdigest()})
+
+    def receipts(self) -> list[Receipt]:
+        """The receipts of all erasures."""
+        return list(self._receipts)
+
+    def operations(self, after: int = 0) -> list[Operation]:
+        """The operations log: erasures, snapshots, compactions and artifacts; changes have a log of their own."""
+        return self._operations[after:]
+
+    def status(self) -> Status:
+        """The store in numbers."""
+        now, oldest = self._memory.now, min(self._memory.versions)
+        size = sum(sample.embedding.nbytes for sample in self._memory.rows.values())
+        counts = len(now.subjects), len(now.samples), int(bool(now.samples))
+        names = tuple(sorted(self._snapshots)), tuple(sorted(self._artifacts))
+        return Status(self.version, oldest, self.dim, self.model, *counts, size, *names)
+
+    def verify(self) -> list[Problem]:
+        """Memory has no checksums to compare."""
+        return []
+
+    def snapshot(self, name: str | None = None, *, by: str | None = None) -> str:
+        """A copy of the store as it is now; returns its name."""
+        chosen = name or f"version-{self.version}"
+        if chosen in self._snapshots:
+            raise StoreError(f"snapshot {chosen!r} exists already; choose another name")
+        self._snapshots[chosen] = self._copy()
+        self._log("snapshot", by, {"name": chosen})
+        return chosen
+
+    def restored(self, name: str) -> MemoryStore:
+        """A new store from a snapshot, which stays as it is."""
+        return self._snapshots[name]._copy()
+
+    def compact(self, *, forget_before: int | None = None, by: str | None = None) -> None:
+        """With ``forget_before``, drop older versions and what only they hold."""
+        if forget_before is not None:
+            self._memory.version(forget_before)
+            versions = self._memory.versions
+            self._memory.versions = {number: state for number, state in versions.items() if number >= forget_before}
+            self._memory.versions[forget_before].touched_samples = []
+            self._memory.versions[forget_before].touched_subjects = []
+        self._log("compact", by, {"forget_before": forget_before})
+
+    @property
+    def _state(self) -> _Memory:
+        return self._memory
+
+    def _apply(self, edit: Edit) -> int:
+        before = self._memory.now
+        version = self.version + 1
+        new = 0 if edit.batch is None else len(edit.batch)
+        subjects = {number: kept for number, kept in before.subjects.items() if number not in edit.leaving}
+        subjects |= {subject.number: (subject, version) for subject in (*edit.subjects, *edit.new_subjects)}
+        samples = {sample: kept for sample, kept in before.samples.items() if sample not in dict(edit.moves)}
+        samples |= {sample: (owner, version) for sample, owner in edit.moves if owner is not None}
+        for sample in self._new_samples(edit):
+            self._memory.rows[sample.number] = sample
+            samples[sample.number] = (sample.subject, version)
+        touched = [*(subject.number for subject in edit.subjects), *edit.leaving], [sample for sample, _ in edit.moves]
+        counters = before.next_subject + len(edit.new_subjects), before.next_sample + new
+        fields = edit.kind, clock.time(), edit.by, edit.undoes
+        self._memory.versions[version] = _Version(*fields, *counters, subjects, samples, *map(sorted, touched))
+        return version
+
+    def _new_samples(self, edit: Edit) -> Iterator[Sample]:
+        batch = edit.batch
+        if batch is None:
+            return
+        for i, owner in enumerate(edit.owners.tolist()):
+            kappa = None if np.isnan(batch.concentration[i]) else float(batch.concentration[i])
+            rest = float(batch.time[i]), batch.origin[i], batch.enrolled_by
+            number = self._memory.now.next_sample + i
+            yield Sample(number, owner, batch.medium[i], batch.rows[i].copy(), kappa, *rest)
+
+    def _erase(self, numbers: Sequence[int], by: str | None) -> Receipt:
+        salt, chosen = secrets.token_hex(16), list(numbers)
+
+        def work() -> Receipt:
+            samples = self._memory.last_samples_of(chosen)
+            known = [v.subjects[n][0].id for v in self._memory.versions.values() for n in chosen if n in v.subjects]
+            digests = tuple(sorted({hashlib.sha256(f"{salt}:{name!r}".encode()).hexdigest() for name in known}))
+            gone = self._memory.erase(chosen, samples)
+            version = self._apply(Edit("erase", leaving=chosen, moves=[(sample, None) for sample in samples], by=by))
+            for snapshot in self._snapshots.values():
+                snapshot._memory.erase(gone, [*samples, *snapshot._memory.last_samples_of(gone)])
+            searched = (Searched("memory", 0, 0),)
+            receipt = Receipt(
+                len(self._receipts) + 1, version, clock.time(), salt, digests, len(samples), len(samples), searched
+            )
+            self._receipts.append(receipt)
+            self._log("erase", by, {"receipt": receipt.number})
+            return receipt
+
+        return self._queue.submit(work)
+
+    def _change(self, version: int) -> Change:
+        state, before = self._memory.versions[version], self._memory.versions[version - 1]
+        subjects = [*state.touched_subjects, *range(before.next_subject, state.next_subject)]
+        samples = [*state.touched_samples, *range(before.next_sample, state.next_sample)]
+        erased = self._memory.erased
+        owners = {sample: owner for sample, (owner, _) in state.samples.items() if owner not in erased}
+        moved_to = [owners.get(sample, NOBODY) for sample in samples]
+        numbers = [np.array(n, np.int64) for n in (subjects, samples, moved_to)]
+        return Change(version, state.kind, state.time, state.by, numbers[0], numbers[1], numbers[2], state.undoes)
+
+    def _copy(self) -> MemoryStore:
+        other = MemoryStore(dim=self.dim, model=self.model)
+        other._memory = copy.deepcopy(self._memory)
+        other._artifacts = dict(self._artifacts)
+        other._operations, other._receipts = list(self._operations), list(self._receipts)
+        return other
+
+    def _log(self, verb: str, by: str | None, detail: dict[str, Any]) -> None:
+        self._operations.append(Operation(len(self._operations) + 1, clock.time(), verb, by, detail))

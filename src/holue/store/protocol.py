@@ -1,0 +1,150 @@
+"""Store: the protocol that every home of a gallery's samples and subjects follows.
+
+A home has its own ways to be created, opened and restored; everything else is here. The verbs are described in
+:class:`holue.store.verbs.Verbs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from holue.store.values import Change, Enrolled, Operation, Problem, Receipt, Sample, Status, Subject, SubjectId
+from holue.store.view import View
+
+
+class Store(Protocol):
+    """Samples and subjects, in versions; one writer, many readers.
+
+    >>> from holue.store.memory import MemoryStore
+    >>> def names(store: Store) -> list[SubjectId]:
+    ...     return [subject.id for subject in store.subjects()]
+    >>> store = MemoryStore(dim=2)
+    >>> enrolled = store.enroll([[1, 0]], ["ann"])
+    >>> names(store)
+    ['ann']
+    """
+
+    dim: int
+    model: str | None
+
+    def close(self) -> None:
+        """Let another writer in; everything acknowledged is kept already."""
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+
+    def at(self, version: int | None = None) -> View:
+        """The gallery as it was in a version; the newest by default."""
+
+    def changes(self, since: int) -> list[Change]:
+        """The changes after a version, oldest first."""
+
+    def subject(self, subject: SubjectId) -> Subject | None:
+        """The subject enrolled under an id."""
+
+    def subjects(self, after: int = 0, limit: int = 1000) -> list[Subject]:
+        """Enrolled subjects in ascending order of their numbers, a page at a time."""
+
+    def samples(self, subject: SubjectId) -> list[Sample]:
+        """The samples of an enrolled subject, as they were given."""
+
+    def enroll(
+        self,
+        X: object,
+        ids: Iterable[SubjectId],
+        *,
+        medium: str | Sequence[str] = "",
+        concentration: object = None,
+        time: object = None,
+        origin: str | Sequence[str | None] | None = None,
+        by: str | None = None,
+        metadata: Mapping[SubjectId, Mapping[str, Any]] | None = None,
+        retain_until: float | Mapping[SubjectId, float] | None = None,
+        consent: str | Mapping[SubjectId, str] | None = None,
+        purpose: str | Mapping[SubjectId, str] | None = None,
+        model: str | None = None,
+        skip_bad: bool = False,
+    ) -> Enrolled:
+        """Enrol new subjects, all or nothing."""
+
+    def add_samples(
+        self,
+        X: object,
+        ids: Iterable[SubjectId],
+        *,
+        medium: str | Sequence[str] = "",
+        concentration: object = None,
+        time: object = None,
+        origin: str | Sequence[str | None] | None = None,
+        by: str | None = None,
+        model: str | None = None,
+        skip_bad: bool = False,
+    ) -> Enrolled:
+        """Give enrolled subjects more samples, all or nothing."""
+
+    def replace(
+        self,
+        X: object,
+        ids: Iterable[SubjectId],
+        *,
+        medium: str | Sequence[str] = "",
+        concentration: object = None,
+        time: object = None,
+        origin: str | Sequence[str | None] | None = None,
+        by: str | None = None,
+        model: str | None = None,
+        skip_bad: bool = False,
+    ) -> Enrolled:
+        """Give enrolled subjects new samples in place of all they had."""
+
+    def remove(self, ids: Iterable[SubjectId], *, by: str | None = None) -> int:
+        """Subjects leave with their samples."""
+
+    def remove_samples(self, samples: Iterable[int], *, by: str | None = None) -> int:
+        """Samples leave; each subject concerned keeps at least one."""
+
+    def rename(self, old: SubjectId, new: SubjectId, *, by: str | None = None) -> int:
+        """A subject gets another id and keeps its number."""
+
+    def merge(self, ids: Iterable[SubjectId], *, into: SubjectId, by: str | None = None) -> int:
+        """All samples go to ``into``, and the other subjects leave."""
+
+    def split(self, old: SubjectId, samples: Iterable[int], *, new: SubjectId, by: str | None = None) -> int:
+        """Some samples go to a new subject."""
+
+    def undo(self, version: int | None = None, *, by: str | None = None) -> int:
+        """Put back everything that a change touched."""
+
+    def erase(self, ids: Iterable[SubjectId] = (), *, numbers: Iterable[int] = (), by: str | None = None) -> Receipt:
+        """Erase subjects and all their samples; nothing brings them back."""
+
+    def purge(
+        self, *, now: float | None = None, dry_run: bool = False, by: str | None = None
+    ) -> tuple[list[int], Receipt | None]:
+        """Erase the subjects whose ``retain_until`` has come; a dry run only lists their numbers."""
+
+    def receipts(self) -> list[Receipt]:
+        """The receipts of all erasures."""
+
+    def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
+        """Keep bytes under a name, in place of what was there."""
+
+    def artifact(self, name: str) -> bytes | None:
+        """A named artifact, for instance a calibration."""
+
+    def operations(self, after: int = 0) -> list[Operation]:
+        """The operations log."""
+
+    def snapshot(self, name: str | None = None, *, by: str | None = None) -> object:
+        """A copy of the store as it is now; returns what the home restores it from."""
+
+    def compact(self, *, forget_before: int | None = None, by: str | None = None) -> None:
+        """Merge small segments; with ``forget_before`` also drop what only older versions hold."""
+
+    def verify(self) -> list[Problem]:
+        """Read everything and compare checksums; the damage found."""
+
+    def status(self) -> Status:
+        """The store in numbers."""

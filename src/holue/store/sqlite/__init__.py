@@ -1,0 +1,1 @@
+"""The embedded home of a store: a directory with a SQLite database and append-only segment files."""

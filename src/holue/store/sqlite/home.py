@@ -1,0 +1,96 @@
+"""Home: one directory of the embedded home as one connection sees it; a snapshot is a directory of the same kind."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from holue.errors import CorruptStoreError, StoreError
+from holue.store.sqlite.database import APPLICATION, FORMAT_VERSION, Connect, Database
+from holue.store.sqlite.disk import Disk
+from holue.store.sqlite.head import read_head
+from holue.store.sqlite.ranges import Range, Ranges
+from holue.store.sqlite.tables import Tables
+from holue.store.values import Problem
+
+DATABASE = "gallery.db"
+SEGMENTS = "segments"
+SNAPSHOTS = "snapshots"
+SUBJECTS_IN_MESSAGE = 5
+
+
+def require_store(path: Path) -> None:
+    """Refuse a directory that is no store before anything is written there."""
+    if not (path / DATABASE).is_file():
+        what = "has no gallery.db" if path.is_dir() else "does not exist"
+        raise CorruptStoreError(f"{path} {what}; give the directory of a store, or create one there")
+
+
+class Home:
+    """A database connection with the tables and ranges read through it."""
+
+    def __init__(self, path: Path, mode: str, disk: Disk, connect: Connect) -> None:
+        file = path / DATABASE
+        require_store(path)
+        self.path, self.disk = path, disk
+        try:
+            self.database = Database(file, mode, connect)
+            application, version = self.database.one("PRAGMA application_id"), self.database.one("PRAGMA user_version")
+            meta = self.database.meta() if application == APPLICATION else {}
+        except Exception as error:
+            raise CorruptStoreError(
+                f"{file} cannot be read as a database ({error}); restore it from a snapshot"
+            ) from error
+        if application != APPLICATION:
+            raise CorruptStoreError(f"{file} is not the database of a store")
+        if version > FORMAT_VERSION:
+            raise StoreError(
+                f"{file} has format version {version}, this holue reads up to {FORMAT_VERSION}; upgrade holue"
+            )
+        self.dim: int = meta["dim"]
+        self.model: str | None = meta["model"]
+        self.tables = Tables(self.database)
+        self.ranges = Ranges(self.database, path / SEGMENTS, disk, self.dim, uuid.UUID(meta["store"]))
+
+    def subjects_of(self, entries: list[Range]) -> tuple[int, ...]:
+        """Numbers of the subjects with samples in some ranges."""
+        sql = "SELECT DISTINCT subject FROM sample WHERE number BETWEEN ? AND ?"
+        found = {row[0] for entry in entries for row in self.database.run(sql, [entry.first, entry.last])}
+        return tuple(sorted(found))
+
+    def cheap_problems(self) -> list[Problem]:
+        """Damage that shows without reading the rows: files missing or cut off, changes missing."""
+        found = [
+            Problem(f"{SEGMENTS}/{path.name}", what, self.subjects_of(entries))
+            for path, what, entries in self.ranges.check_files()
+        ]
+        head, version = read_head(self.path), self.tables.last_version()
+        if head is not None and head > version:
+            what = (
+                f"is at version {version}, but version {head} was acknowledged: the database or its write-ahead log "
+                "was cut off, changed or replaced"
+            )
+            found.append(Problem(DATABASE, what))
+        return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.database.close()
+
+
+def refuse(path: Path, problems: list[Problem]) -> CorruptStoreError:
+    """The error that names damage with the subjects concerned."""
+    parts = []
+    for problem in problems:
+        some = ", ".join(map(str, problem.subjects[:SUBJECTS_IN_MESSAGE]))
+        more = (
+            f" and {len(problem.subjects) - SUBJECTS_IN_MESSAGE} more"
+            if len(problem.subjects) > SUBJECTS_IN_MESSAGE
+            else ""
+        )
+        whom = f" (subject numbers {some}{more})" if problem.subjects else ""
+        parts.append(f"{path / problem.file} {problem.what}{whom}")
+    return CorruptStoreError(
+        "; ".join(parts)
+        + ". Nothing was changed. Restore a snapshot, or open with write=False and damaged='serve' to read the rest"
+    )

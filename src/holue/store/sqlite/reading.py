@@ -1,0 +1,91 @@
+"""Reading: a version, and samples, out of a home."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from holue.errors import CorruptStoreError
+from holue.store.sqlite.block import Block, join_blocks
+from holue.store.sqlite.home import Home
+from holue.store.sqlite.ranges import Range
+from holue.store.values import Receipt, Sample, Searched, Segment, Subject, SubjectId
+from holue.store.view import View
+
+Read = Callable[[Callable[[Home], Any]], Any]
+
+
+def read_view(home: Home, version: int | None, read: Read, *, serve: bool) -> View:
+    """Segments and what has moved; blocks that are still in the database are joined to one segment without a number."""
+    newest = home.tables.last_version()
+    chosen = newest if version is None else version
+    next_sample = home.tables.next_sample_at(chosen)
+    segments: list[Segment] = []
+    tail: list[Block] = []
+    missing: list[tuple[int, int]] = []
+    for entry in home.ranges.all():
+        if entry.first >= next_sample:
+            break
+        try:
+            block = home.ranges.read(entry)
+        except CorruptStoreError:
+            if not serve:
+                raise
+            missing.append((entry.first, entry.last))
+            continue
+        if entry.file is None:
+            tail.append(block)
+        else:
+            segments.append(block.segment(entry.number))
+    if tail:
+        segments.append(join_blocks(tail).segment(0))
+
+    def find(subject: SubjectId) -> Subject | None:
+        found: Subject | None = read(lambda home: home.tables.subject_at(chosen, "id", subject))
+        return found
+
+    def get(number: int) -> Subject | None:
+        found: Subject | None = read(lambda home: home.tables.subject_at(chosen, "number", number))
+        return found
+
+    moved, moved_to = home.tables.moved_at(None if chosen == newest else chosen)
+    return View(chosen, home.dim, tuple(segments), moved, moved_to, next_sample, find, get, tuple(missing))
+
+
+def read_sample(home: Home, numbers: list[int]) -> list[Sample]:
+    """Samples by number, with all that was given."""
+    wanted = np.array(numbers, np.int64)
+    words: dict[int, str] = dict(home.database.run("SELECT code, text FROM word"))
+    found: dict[int, tuple[Range, Block, int]] = {}
+    for entry, places in home.ranges.holding(wanted):
+        block = home.ranges.read(entry)
+        found |= {int(block.samples[place]): (entry, block, int(place)) for place in places}
+    samples = []
+    for number in numbers:
+        if number not in found:
+            raise CorruptStoreError(f"sample {number} is in no segment; run verify")
+        _, block, place = found[number]
+        subject, origin = home.database.run("SELECT subject, origin FROM sample WHERE number = ?", [number])[0]
+        kappa = float(block.concentration[place])
+        by = words.get(int(block.by[place])) or None
+        medium = words.get(int(block.medium[place]), "")
+        row = np.array(block.rows[place])
+        known = None if np.isnan(kappa) else kappa
+        samples.append(Sample(number, subject, medium, row, known, float(block.time[place]), origin, by))
+    return samples
+
+
+def read_receipts(home: Home) -> list[Receipt]:
+    """The receipts of all erasures."""
+    return [
+        receipt_from(json.loads(row[0])) for row in home.database.run("SELECT content FROM receipt ORDER BY number")
+    ]
+
+
+def receipt_from(content: dict[str, Any]) -> Receipt:
+    """A receipt out of its JSON."""
+    files = tuple(Searched(**entry) for entry in content["files"])
+    return Receipt(**{**content, "files": files, "digests": tuple(content["digests"])})

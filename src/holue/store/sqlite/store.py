@@ -1,0 +1,372 @@
+"""SqliteStore: the embedded home of a gallery, a directory that one process writes and many read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import threading
+import time as clock
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+import numpy as np
+
+from holue.errors import CorruptStoreError, HolueError, InvalidParameterError, StoreError
+from holue.store.commit import CommitQueue
+from holue.store.edit import Edit
+from holue.store.sqlite import compaction, erasure, recovery, snapshots
+from holue.store.sqlite.block import Block, row_checksums
+from holue.store.sqlite.database import FORMAT_VERSION, Connect, Database, connect_sqlite
+from holue.store.sqlite.disk import Disk
+from holue.store.sqlite.head import write_head
+from holue.store.sqlite.home import DATABASE, SEGMENTS, SNAPSHOTS, Home, refuse, require_store
+from holue.store.sqlite.lock import WriterLock
+from holue.store.sqlite.reading import read_receipts, read_sample, read_view
+from holue.store.sqlite.tables import Tables
+from holue.store.sqlite.verification import find_damage
+from holue.store.values import Change, Operation, Problem, Receipt, Sample, Status, Subject, SubjectId
+from holue.store.verbs import Verbs
+from holue.store.view import View
+
+T = TypeVar("T")
+Damaged = Literal["refuse", "serve"]
+
+
+class SqliteStore(Verbs):
+    """Made by :meth:`create` and :meth:`open`; a context manager.
+
+    >>> import tempfile
+    >>> home = tempfile.mkdtemp() + "/gallery"
+    >>> with SqliteStore.create(home, dim=2, model="my-model-1") as store:
+    ...     enrolled = store.enroll([[1, 0], [0, 1]], ["ann", "bob"])
+    >>> with SqliteStore.open(home, write=False) as store:
+    ...     store.subject("bob").number, store.version
+    (2, 1)
+    """
+
+    def __init__(self, path: Path, *, write: bool, damaged: Damaged, disk: Disk, connect: Connect) -> None:
+        self.path = path
+        self._disk, self._connect = disk, connect
+        self._reading = threading.RLock()
+        self._maintaining = threading.Lock()
+        self._words: dict[str, int] = {}
+        require_store(path)
+        self._lock = WriterLock(path) if write else None
+        self._writer: Home | None = None
+        self._reader: Home | None = None
+        try:
+            self._reader = Home(path, "ro", disk, connect)
+            self.dim, self.model = self._reader.dim, self._reader.model
+            self._queue = CommitQueue(self._begin, self._commit, self._rollback, partial(_explain, "writing"))
+            self._refuse_damage(damaged, write)
+            if write:
+                with _as_store_error("opening for writing"):
+                    self._writer = Home(path, "rw", disk, connect)
+                    recovery.cut_off(self._writer)
+                    erasure.complete(self._writer, self._queue)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], *, dim: int, model: str | None = None, disk: Disk | None = None,
+        connect: Connect = connect_sqlite,
+    ) -> Self:  # fmt: skip
+        """A new store; ``dim`` and ``model`` (the fingerprint of the embedding model) hold for its whole life."""
+        target = Path(path)
+        if dim < 1:
+            raise InvalidParameterError(f"dim must be at least 1, got {dim}")
+        if target.exists() and any(target.iterdir()):
+            raise StoreError(f"{target} exists already and is not empty; open it, or choose another directory")
+        with _as_store_error("creating"):
+            # Until its last step the database has another name: what was created in part is not a store, and may be tried again.
+            staging = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+            (staging / SEGMENTS).mkdir(parents=True)
+            (staging / SNAPSHOTS).mkdir()
+            try:
+                database = Database(staging / DATABASE, "rwc", connect)
+                database.create({"dim": int(dim), "model": model, "store": str(uuid.uuid4()), "format": FORMAT_VERSION})
+                database.close()
+                used = disk or Disk()
+                used.sync_directory(staging)
+                staging.rename(target)
+                used.sync_directory(target.parent)
+            except BaseException:
+                shutil.rmtree(staging, ignore_errors=True)
+                raise
+        return cls.open(target, disk=disk, connect=connect)
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, write: bool = True, damaged: Damaged = "refuse", dim: int | None = None,
+        model: str | None = None, disk: Disk | None = None, connect: Connect = connect_sqlite,
+    ) -> Self:  # fmt: skip
+        """Open a store. With ``damaged="serve"`` (reading only) what is missing is left out and listed in ``view.missing``."""
+        if damaged == "serve" and write:
+            raise InvalidParameterError("a damaged store is not written to; open with write=False, damaged='serve'")
+        store = cls(Path(path), write=write, damaged=damaged, disk=disk or Disk(), connect=connect)
+        for field, given, kept in (("dim", dim, store.dim), ("model", model, store.model)):
+            if given is not None and given != kept:
+                store.close()
+                raise InvalidParameterError(f"{path} was created with {field}={kept!r}, asked for {given!r}")
+        return store
+
+    @classmethod
+    def restore(cls, snapshot: str | os.PathLike[str], path: str | os.PathLike[str]) -> Self:
+        """A new store from a snapshot, which stays as it is."""
+        snapshots.restore(Path(snapshot), Path(path), Disk())
+        return cls.open(path)
+
+    def close(self) -> None:
+        """Close files and let another writer in. Everything acknowledged is on disk already."""
+        for home in (self._reader, self._writer):
+            if home is not None:
+                home.close()
+        self._reader = self._writer = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Reading
+
+    @property
+    def version(self) -> int:
+        """The newest version; in a reading process too."""
+        return self._read(lambda home: home.tables.last_version())
+
+    def at(self, version: int | None = None) -> View:
+        """The gallery as it was in a version; the newest by default."""
+        return self._read(lambda home: read_view(home, version, self._read, serve=self._serve))
+
+    def subject(self, subject: SubjectId) -> Subject | None:
+        """The subject enrolled under an id."""
+        return self._read(lambda home: home.tables.known([subject])).get(subject)
+
+    def subjects(self, after: int = 0, limit: int = 1000) -> list[Subject]:
+        """Enrolled subjects in ascending order of their numbers, a page at a time."""
+
+        def page(home: Home) -> list[Subject]:
+            rows = home.database.run(
+                "SELECT number FROM subject WHERE number > ? ORDER BY number LIMIT ?", [after, limit]
+            )
+            return list(home.tables.numbered([row[0] for row in rows]).values())
+
+        return self._read(page)
+
+    def samples(self, subject: SubjectId) -> list[Sample]:
+        """The samples of an enrolled subject, as they were given."""
+
+        def read(home: Home) -> list[Sample]:
+            known = home.tables.known([subject])
+            numbers = home.tables.samples_of(known[subject].number) if known else []
+            return read_sample(home, numbers)
+
+        return self._read(read)
+
+    def changes(self, since: int) -> list[Change]:
+        """The changes after a version, oldest first."""
+        return self._read(lambda home: home.tables.changes(since))
+
+    def artifact(self, name: str) -> bytes | None:
+        """A named artifact, for instance a calibration."""
+        rows = self._read(lambda home: home.database.run("SELECT data, sha256 FROM artifact WHERE name = ?", [name]))
+        if not rows:
+            return None
+        if hashlib.sha256(rows[0][0]).hexdigest() != rows[0][1]:
+            raise CorruptStoreError(
+                f"artifact {name!r} has changed since it was stored (checksum differs); store it again"
+            )
+        return bytes(rows[0][0])
+
+    def receipts(self) -> list[Receipt]:
+        """The receipts of all erasures."""
+        return self._read(read_receipts)
+
+    def operations(self, after: int = 0) -> list[Operation]:
+        """The operations log: erasures, snapshots, compactions and artifacts; changes have a log of their own."""
+        sql = "SELECT number, time, verb, by, detail FROM operation WHERE number > ? ORDER BY number"
+        rows = self._read(lambda home: home.database.run(sql, [after]))
+        return [Operation(number, time, verb, who, json.loads(detail)) for number, time, verb, who, detail in rows]
+
+    def status(self) -> Status:
+        """The store in numbers."""
+
+        def read(home: Home) -> Status:
+            one = home.database.one
+            names = home.database.run("SELECT name FROM artifact ORDER BY name")
+            return Status(
+                home.tables.last_version(), home.tables.oldest_version(), self.dim, self.model,
+                one("SELECT count(*) FROM subject"), one("SELECT count(*) FROM sample"), one("SELECT count(*) FROM range"),
+                sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file()),
+                snapshots.names(self.path), tuple(row[0] for row in names),
+            )  # fmt: skip
+
+        return self._read(read)
+
+    def verify(self) -> list[Problem]:
+        """Read every byte and compare checksums; the damage found, with the subjects concerned."""
+        with self._maintaining:
+            problems = find_damage(self.path, self._disk, self._connect)
+            # Another process may have replaced files in between; damage stays.
+            return find_damage(self.path, self._disk, self._connect) if problems and self._lock is None else problems
+
+    # Writing beside the verbs
+
+    def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
+        """Keep bytes under a name, in place of what was there."""
+
+        def work() -> None:
+            database = self._writing_home().database
+            digest = hashlib.sha256(data).hexdigest()
+            database.run("DELETE FROM artifact WHERE name = ?", [name])
+            database.insert("artifact", [(name, digest, clock.time())])
+            database.run("UPDATE artifact SET data = ? WHERE name = ?", [data, name])
+            self._log("put_artifact", by, {"name": name, "sha256": digest})
+
+        self._queue.submit(work)
+
+    def snapshot(self, name: str | None = None, *, by: str | None = None) -> Path:
+        """A copy of the store as it is now, in the home's ``snapshots`` directory; writing may go on meanwhile."""
+        home = self._writing_home()
+        with self._maintaining, _as_store_error("taking a snapshot"):
+            path = snapshots.take(home, name or f"version-{self.version}")
+        self._queue.submit(lambda: self._log("snapshot", by, {"name": path.name}))
+        return path
+
+    def compact(self, *, forget_before: int | None = None, by: str | None = None) -> None:
+        """Merge small segments; with ``forget_before`` also drop what only older versions hold. Writing may go on meanwhile."""
+        home = self._writing_home()
+        with self._maintaining, _as_store_error("compacting"):
+            compaction.compact(home, self._queue, forget_before)
+        self._queue.submit(lambda: self._log("compact", by, {"forget_before": forget_before}))
+
+    def _erase(self, numbers: Sequence[int], by: str | None) -> Receipt:
+        home = self._writing_home()
+        with self._maintaining, _as_store_error("erasing"):
+            receipt = erasure.erase(home, self._queue, list(numbers), by)
+        self._queue.submit(lambda: self._log("erase", by, {"receipt": receipt.number}))
+        return receipt
+
+    @property
+    def _state(self) -> Tables:
+        return self._writing_home().tables
+
+    def _apply(self, edit: Edit) -> int:
+        home = self._writing_home()
+        if edit.batch is not None:
+            _, first = home.tables.next_numbers()
+            batch = edit.batch
+            n = len(batch)
+            by = self._codes([batch.enrolled_by or ""]).repeat(n)
+            block = Block(
+                np.arange(first, first + n), edit.owners, batch.time, batch.concentration, row_checksums(batch.rows),
+                self._codes(batch.medium), by, batch.rows,
+            )  # fmt: skip
+            home.ranges.append(block)
+        return home.tables.apply(edit)
+
+    def _codes(self, words: Sequence[str]) -> np.ndarray:
+        database = self._writing_home().database
+        for word in set(words) - set(self._words):
+            database.run("INSERT OR IGNORE INTO word (text) VALUES (?)", [word])
+            self._words[word] = database.one("SELECT code FROM word WHERE text = ?", [word])
+        return np.fromiter((self._words[word] for word in words), np.uint32, len(words))
+
+    # Transactions
+
+    def _read(self, question: Callable[[Home], T]) -> T:
+        with self._reading:
+            home = self._home()
+            with _as_store_error("reading"):
+                home.database.run("BEGIN")
+                try:
+                    return question(home)
+                finally:
+                    home.database.run("COMMIT")
+
+    def _begin(self) -> None:
+        home = self._writing_home()
+        home.database.run("BEGIN IMMEDIATE")
+        home.tables.begin()
+
+    def _commit(self) -> None:
+        home = self._writing_home()
+        version = home.tables.last_version()
+        home.database.run("COMMIT")
+        home.tables.end()
+        with suppress(OSError):  # the witness may lag behind; the change itself is durable
+            write_head(self._disk, self.path, version)
+
+    def _rollback(self) -> None:
+        home = self._writing_home()
+        self._words.clear()
+        home.tables.end()
+        home.ranges.forget()
+        try:
+            home.database.run("ROLLBACK")
+        except Exception:  # SQLite has rolled back by itself, or no transaction had begun
+            return
+
+    def _writing_home(self) -> Home:
+        if self._writer is None:
+            state = "is closed" if self._reader is None else "is open for reading"
+            raise StoreError(f"{self.path} {state}; open it with write=True to change it")
+        return self._writer
+
+    def _refuse_damage(self, damaged: Damaged, write: bool) -> None:
+        self._serve = damaged == "serve"
+        for attempt in range(3):
+            try:
+                problems = self._home().cheap_problems()
+            except HolueError:
+                raise
+            except Exception as error:
+                problems = [Problem(DATABASE, f"cannot be read ({error})")]
+            if not problems or self._serve:
+                return
+            if not write and attempt < 2:
+                clock.sleep(0.05)  # a writer may have replaced files in between
+        raise refuse(self.path, problems)
+
+    def _home(self) -> Home:
+        if self._reader is None:
+            raise StoreError(f"{self.path} is closed; open it again")
+        return self._reader
+
+    def _log(self, verb: str, by: str | None, detail: dict[str, Any]) -> None:
+        database = self._writing_home().database
+        number = 1 + (database.one("SELECT max(number) FROM operation") or 0)
+        database.insert("operation", [(number, clock.time(), verb, by, json.dumps(detail))])
+
+
+def _explain(verb: str, error: BaseException) -> BaseException:
+    if isinstance(error, HolueError) or not isinstance(error, Exception):
+        return error
+    kept = "; nothing of this change was acknowledged" if verb == "writing" else ""
+    explained = StoreError(f"{verb} failed: {error}{kept}")
+    explained.__cause__ = error
+    return explained
+
+
+@contextmanager
+def _as_store_error(verb: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise _explain(verb, error) from error.__cause__
