@@ -163,6 +163,9 @@ def test_an_interrupt_is_exit_code_130_without_a_traceback_or_leftovers(
     time.sleep(delay)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=120) == ("", "")
+    printed, told = process.communicate(timeout=120)
+    assert printed == ""
+    assert "Traceback" not in told
+    assert all("/" in line for line in told.splitlines()), "at most the state of a progress bar"
     assert process.returncode == 130
     assert [name for name in sorted(os.listdir(world)) if name != "b.json"] == before

@@ -75,7 +75,9 @@ def test_a_line_says_the_law_and_what_comes_next(file: Path, tmp_path: Path) -> 
     assert lines[0].endswith(f"fitted to 240 samples of 40 subjects, written to {tmp_path / 'norm.json'}")
     assert lines[1].startswith("Left out: 1 subjects with one sample")
     assert lines[2] == f"Next: holue apply {tmp_path / 'norm.json'} FILE --out OUT.npz"
-    assert run("apply", tmp_path / "norm.json", file, "--out", file).startswith("concentration of 241 samples, median ")
+    assert run("apply", tmp_path / "norm.json", file, "--out", tmp_path / "with.npz").startswith(
+        "concentration of 241 samples, median "
+    )
 
 
 def test_scaled_embeddings_and_single_samples_are_refused(file: Path, tmp_path: Path) -> None:
@@ -136,12 +138,12 @@ def test_real_faces_get_concentrations_that_order_them_by_how_close_they_are(
     np.savez(tmp_path / "mine.npz", **{key: arrays[key][~first] for key in keys})
     told = json.loads(run("train", "norm", tmp_path / "others.npz", "--out", tmp_path / "norm", "--json"))
     assert told["slope"] > 1, "ArcFace gives poor faces short embeddings"
-    run("apply", tmp_path / "norm", tmp_path / "mine.npz", "--out", tmp_path / "mine.npz")
+    run("apply", tmp_path / "norm", tmp_path / "mine.npz", "--out", tmp_path / "with.npz")
     from scipy.stats import spearmanr
 
     from holue.embedding.training.class_centres import in_genuine_pairs, leave_one_out_cosines
 
-    mine = read_archive(tmp_path / "mine.npz")
+    mine = read_archive(tmp_path / "with.npz")
     paired = in_genuine_pairs(mine["subject_id"])
     cosines = leave_one_out_cosines(mine["embeddings"][paired], mine["subject_id"][paired])
     assert spearmanr(mine["concentration"][paired], cosines).statistic > 0.1, "on people it was not fitted on"

@@ -87,6 +87,7 @@ def test_every_code_block_runs_and_prints_what_the_page_shows(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # a page may install a package of its own
     page = path.read_text("utf-8")
     updated, offset = page, 0
     with mock.patch.dict(SCORES):  # a page may register scores of its own

@@ -71,8 +71,8 @@ def test_an_empty_set_says_that_it_is_and_why(world: SimulatedWorld) -> None:
     recognizer = fitted(world).calibrate(world.probes.X, world.probes.y)
     X = world.probes.X
     log_p = np.log(recognizer.predict_proba(X))
-    probes = recognizer._reading(X, None, top_k=1).probes
-    sets = candidate_sets(probes, recognizer.gallery_, recognizer.operating_point_, -0.05, -0.05, 0.9)
+    probes = recognizer.examine(X).reading.probes
+    sets = candidate_sets(probes, Search.exact(recognizer.gallery_), recognizer.operating_point_, -0.05, -0.05, 0.9)
     empty = (log_p < -0.05).all(axis=1)
     assert empty.any()
     assert not empty.all()

@@ -179,7 +179,7 @@ if sys.argv[2] == "probes":
     recognizer.calibrate(probes, world.probes.y, world.probes.concentration)
 else:
     recognizer.calibrate_leave_one_out(X, world.gallery.y, world.gallery.concentration)
-print(hashlib.sha256(b"".join(part.tobytes() for part in recognizer._quality().state().values())).hexdigest())
+print(hashlib.sha256(b"".join(part.tobytes() for part in recognizer.quality_.state().values())).hexdigest())
 """
 
 

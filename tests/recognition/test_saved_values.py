@@ -91,11 +91,13 @@ NUMBERS = {
     "conformal_mated": (np.nan, np.inf, 5.0),
     "conformal_unknown": (np.nan, -np.inf, 5.0),
     "quality_levels": (np.nan, np.inf),
-    "quality_typical": (np.nan, np.inf),
-    "quality_accepted_knots": (np.nan, np.inf),
-    "quality_accepted_weights": (np.nan, np.inf),
-    "quality_rejected_knots": (np.nan, -np.inf),
-    "quality_rejected_weights": (np.nan, -np.inf),
+    "quality_typical_causes": (np.nan, np.inf),
+    "quality_typical_share": (np.nan, np.inf),
+    "quality_sharpness": (np.nan, np.inf, 0.0, -3.0),
+    "quality_enrolled_2_knots_0": (np.nan, np.inf),
+    "quality_enrolled_2_weights": (np.nan, np.inf),
+    "quality_enrolled_3_knots_2": (np.nan, np.inf),
+    "quality_enrolled_3_weights": (np.nan, -np.inf),
 }
 POINT, CERTIFICATE = "operating_point", "certificate"
 EDITS: dict[str, Edit] = {
@@ -120,12 +122,12 @@ EDITS: dict[str, Edit] = {
     "a concentration less": array("concentrations", lambda k: k[1:]),
     "one concentration": array("concentrations", lambda k: k[0]),
     "concentrations as text": array("concentrations", lambda k: k.astype(str)),
-    "knots that fall": array("quality_accepted_knots", lambda k: k[:, ::-1]),
-    "knots of one feature less": array("quality_accepted_knots", lambda k: k[1:]),
-    "negated weights": array("quality_accepted_weights", lambda w: -np.abs(w) - 1),
-    "a weight less": array("quality_rejected_weights", lambda w: w[1:]),
-    "typical of one branch": array("quality_typical", lambda t: t[:1]),
-    "typical of one cause": array("quality_typical", lambda t: t[:, :1]),
+    "knots that fall": array("quality_enrolled_3_knots_0", lambda k: k[::-1]),
+    "a knot less": array("quality_enrolled_3_knots_1", lambda k: k[1:]),
+    "negated weights": array("quality_enrolled_2_weights", lambda w: -np.abs(w) - 1),
+    "a weight less": array("quality_enrolled_3_weights", lambda w: w[1:]),
+    "typical of one branch": array("quality_typical_causes", lambda t: t[:1]),
+    "typical of one cause": array("quality_typical_causes", lambda t: t[:, :1]),
     "levels that fall": array("quality_levels", lambda q: q[::-1]),
     "levels in a matrix": array("quality_levels", lambda q: q[None]),
     "fingerprints as floats": array("calibration_fingerprints", lambda f: f.astype(float)),
@@ -156,7 +158,7 @@ EDITS: dict[str, Edit] = {
             (POINT, "target_fpir"): (0, 1, -1, "x"),
             (POINT, "achieved_fpir"): (-0.1, 1.1, "x"),
             (POINT, "n_nonmated"): (-1, 1.5, None),
-            (POINT, "carried_from"): (0, -3, "x"),
+            (POINT, "calibrated"): ({}, 3, "x"),
             (POINT, "tail"): ({}, {"mean": "x", "deviation": 1.0}, {"mean": 0.0, "deviation": 0.0}),
             (CERTIFICATE,): ({}, 3),
             (CERTIFICATE, "risk"): ("x", None),
@@ -184,8 +186,8 @@ def test_an_edit_with_valid_checksums_is_refused(copy: Path, edit: Edit) -> None
         OpenSetRecognizer.load(copy)
 
 
-@pytest.mark.parametrize("name", ["subjects", "directions", "quality_typical", "quality_accepted_knots",
-                                  "quality_rejected_weights", "conformal_mated", "conformal_unknown_person"])  # fmt: skip
+@pytest.mark.parametrize("name", ["subjects", "directions", "quality_typical_causes", "quality_enrolled_3_knots_1",
+                                  "quality_enrolled_2_weights", "conformal_mated", "conformal_unknown_person"])  # fmt: skip
 def test_a_part_that_is_gone_is_missed(copy: Path, name: str) -> None:
     (copy / f"{name}.npy").unlink()
 

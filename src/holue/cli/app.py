@@ -32,6 +32,7 @@ class Commands(LazyGroup):
         "apply": LazyCommand("apply", HEADS),
         "experiment": LazyCommand("experiment", PAPER),
         "results": LazyCommand("experiment", PAPER),
+        "answers": LazyCommand("answers", PAPER),
         "figures": LazyCommand("figures", PAPER),
         "bench": LazyCommand("bench", PAPER),
         "warm-up": LazyCommand("warm_up", PAPER),

@@ -23,6 +23,7 @@ from holue.recognition.causes import FEATURES, causes
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.candidate_shares import CandidateShares
 from holue.recognition.quality.heads.monotone import MonotoneHead
+from holue.recognition.quality.probability_model import cause_knots
 from holue.recognition.reading import Reading
 
 TEMPERATURE = 20.0
@@ -59,13 +60,23 @@ class FreeHead:
         return np.asarray(self.classifier.predict_proba(features)[:, 1])
 
 
+class CauseHead(MonotoneHead):
+    """The head of HolUE-plus: it may bend where the causes say so."""
+
+    def fit(
+        self, features: Float64Array, target: npt.NDArray[np.bool_], *, knots: Sequence[Float64Array] | None = None
+    ) -> None:
+        """Fit the weights on causes, the boundary first."""
+        super().fit(features, target, knots=cause_knots(features) if knots is None else knots)
+
+
 @dataclass(frozen=True)
 class Ablation:
     """One estimator: which features it reads, what learns, and whether the candidates share what it learns."""
 
     name: str
     features: Callable[[Reading], Float64Array] = causes
-    head: Callable[[], Head] = MonotoneHead
+    head: Callable[[], Head] = CauseHead
     shared: bool = True
 
     def quality(self, development: Reading, truth: npt.NDArray[np.int64], evaluation: Reading) -> Float64Array:
@@ -88,7 +99,10 @@ def _with_terms(reading: Reading) -> Float64Array:
 
 ABLATIONS: tuple[Ablation, ...] = (
     Ablation("HolUE-plus"),
-    *(Ablation(f"without {feature}", features=_without(feature)) for feature in FEATURES),
+    *(
+        Ablation(f"without {feature}", features=_without(feature), head=CauseHead if at else MonotoneHead)
+        for at, feature in enumerate(FEATURES)
+    ),
     Ablation("all of it to the best candidate", shared=False),
     Ablation("with KL₁ and KL₂ added", features=_with_terms),
     Ablation("linear logistic instead of monotone", head=lambda: FreeHead(LogisticRegression())),

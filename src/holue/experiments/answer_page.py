@@ -1,14 +1,14 @@
-"""Answer page: the tables of an answer study, as markdown; ``python -m holue.experiments.answer_page`` prints them."""
+"""Answer page: the tables of an answer study, as markdown; ``holue answers`` prints them."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 import numpy as np
 
 from holue.experiments.answer_study import CAUSES, SETS, AnswerResult, study
 from holue.experiments.experiment import Size
+from holue.progress import Progress
 
 WITH = {True: "with", False: "without"}
 
@@ -35,25 +35,26 @@ def cause_rows(name: str, concentrations: bool, results: Sequence[AnswerResult])
     return rows
 
 
-def main() -> None:
-    """Run the study of the named sets and print both tables."""
-    parser = argparse.ArgumentParser(description="Do probabilities come true, and are reasons right?")
-    parser.add_argument("sets", nargs="*", default=list(SETS), help=f"of {', '.join(SETS)}; all without a name")
-    parser.add_argument("--seeds", type=int, default=5, help="random splits of each set")
-    asked = parser.parse_args()
-    calibration, causes = [], []
-    for key in asked.sets:
+def answer_tables(sets: Sequence[str], seeds: int, progress: Progress | None = None) -> tuple[list[str], list[str]]:
+    """The rows of both tables of some sets: calibration errors, and which causes were named."""
+    calibration: list[str] = []
+    named: list[str] = []
+    for done, key in enumerate(sets):
+        if progress is not None:
+            progress(done, len(sets), key)
         for name, split in SETS[key](Size()):
-            parts = [split(seed) for seed in range(asked.seeds)]
+            parts = [split(seed) for seed in range(seeds)]
             for concentrations in (True, False):
                 results = [study(*one, concentrations=concentrations, seed=seed) for seed, one in enumerate(parts)]
                 calibration.append(calibration_row(name, concentrations, results))
-                causes += cause_rows(name, concentrations, results)
-    print("| data | concentrations | best candidate | nobody | by chance |\n|---|---|---|---|---|")
-    print("\n".join(calibration), end="\n\n")
-    print(f"| data | concentrations | planted | answers | {' | '.join(CAUSES)} |\n|{'---|' * (4 + len(CAUSES))}")
-    print("\n".join(causes))
+                named += cause_rows(name, concentrations, results)
+    return calibration, named
 
 
-if __name__ == "__main__":
-    main()
+def answer_page(calibration: Sequence[str], named: Sequence[str]) -> str:
+    """Both tables with their headings."""
+    heads = (
+        "| data | concentrations | best candidate | nobody | by chance |\n|---|---|---|---|---|",
+        f"| data | concentrations | planted | answers | {' | '.join(CAUSES)} |\n|{'---|' * (4 + len(CAUSES))}",
+    )
+    return "\n\n".join("\n".join([head, *rows]) for head, rows in zip(heads, (calibration, named))) + "\n"

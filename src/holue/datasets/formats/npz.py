@@ -19,6 +19,7 @@ def read_npz(
     """The wanted arrays of an archive; keys that are neither required nor optional are not even decompressed.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(f"{folder}/probes.npz", embeddings=np.eye(2))
     ...     list(read_npz(f"{folder}/probes.npz", required=["embeddings"]))

@@ -84,5 +84,12 @@ class CalibratedQuality(QualityScore):
         self.model.restore(state)
         if "typical_causes" in state:
             self.typical = Typical(state["typical_causes"], state["typical_share"])
+            shapes = self.typical.causes.shape, self.typical.share.shape
+            if shapes != ((2, self.model.width), (2,)):
+                raise ValueError(f"typical answers must be those of both decisions, got shapes {shapes}")
+            if not (np.isfinite(self.typical.causes).all() and np.isfinite(self.typical.share).all()):
+                raise ValueError("typical answers must be finite")
+        elif self.model.width:
+            raise ValueError("typical answers are missing")
         elif "typical" in state:
             raise ValueError("HolUE-plus was learned by an earlier version of holue: calibrate again and save")

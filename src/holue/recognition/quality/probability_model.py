@@ -83,12 +83,19 @@ class ProbabilityModel:
         """Take back what :meth:`state` gave."""
         if "sharpness" not in state:
             return
-        self.shares = CandidateShares(float(state["sharpness"][0]))
+        sharpness = state["sharpness"]
+        if sharpness.shape != (1,) or not (np.isfinite(sharpness) & (sharpness > 0)).all():
+            raise ValueError(f"sharpness must be one positive number, got {sharpness}")
+        self.shares = CandidateShares(float(sharpness[0]))
         for width in (2, 3):
             head = MonotoneHead()
             head.restore(state, f"enrolled_{width}")
             if head.is_fitted:
+                if len(head.knots) != width:
+                    raise ValueError(f"enrolled_{width} must read {width} causes, and has knots of {len(head.knots)}")
                 self.heads[width] = head
+        if 2 not in self.heads:
+            raise ValueError("the head of probes without concentrations is missing")
 
 
 def cause_knots(features: Float64Array) -> Knots:

@@ -78,6 +78,8 @@ def read_recognizer(directory: str | os.PathLike[str]) -> tuple[Settings, State]
             check_point(known["operating_point"], gallery)
         if not isinstance(content["quality"], bool | str | None):
             raise TypeError(f"quality is {content['quality']!r}")
+        if not content["quality"] and _named(QUALITY, arrays):
+            raise ValueError("there is a learned quality, and quality names none")
         if content["quality"]:
             # Earlier saves say only that there is a quality: it was always that of the method.
             key = settings.method if content["quality"] is True else content["quality"]
