@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
@@ -16,12 +17,14 @@ from holue.artifact import write_text
 from holue.cli.output import Json, console, print_json, say
 from holue.datasets.formats.samples import read_samples
 from holue.errors import InvalidFileError
-from holue.evaluation.report.audit_page import SECTIONS, Picture, audit_page
+from holue.evaluation.report.audit_page import SECTIONS, Picture, Section, audit_page
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
 
 STYLES = {"fine": "bold green", "weak": "bold yellow", "does not tell apart": "bold red", "unknown": "bold yellow"}
 RAMP = " .:-=+*#%@"
 """Rising shares as letters that every terminal has."""
+WIDEST = 10_000
+"""Columns within which the natural width of a table is measured."""
 
 
 def audit(
@@ -98,16 +101,31 @@ def _print(found: GalleryAudit, show: int) -> None:
             say(f"{section.title}: none found", "dim")
             continue
         more = f" (first {show} of {len(findings)})" if len(findings) > show else f" ({len(findings)})"
-        table = Table(
-            title=f"{section.title}{more}", title_justify="left", caption=section.meaning, caption_justify="left"
-        )
-        for column in section.columns:
-            table.add_column(column.head, overflow="fold")
-        for finding in findings[:show]:
-            table.add_row(*(escape(column.text(finding)) for column in section.columns))
-        console.print(table)
+        say(f"{section.title}{more}", "bold")
+        say(section.meaning, "italic")
+        _print_findings(section, findings[:show])
     for note in found.notes:
         say(f"{note}.", "dim")
+
+
+def _print_findings(section: Section, findings: Sequence[object]) -> None:
+    """A table where it fits; else names one below the other and the numbers in a line, so that no name is cut."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in section.columns:
+        table.add_column(column.head, no_wrap=True)
+    for finding in findings:
+        table.add_row(*(escape(column.text(finding)) for column in section.columns))
+    if console.measure(table, options=console.options.update(width=WIDEST)).maximum <= console.width:
+        console.print(table)
+        say("")
+        return
+    names = [column for column in section.columns if column.is_name]
+    width = max(len(column.head) for column in names)
+    for finding in findings:
+        for column in names:
+            say(f"{column.head:<{width}}  {column.text(finding)}")
+        say("; ".join(f"{column.head} {column.text(finding)}" for column in section.columns if not column.is_name))
+        say("")
 
 
 def _pictures(path: Path) -> Picture:
