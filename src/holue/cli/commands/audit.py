@@ -1,4 +1,4 @@
-"""``holue audit``: the health of a gallery, before it hurts."""
+"""``holue audit``: errors in a gallery."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ WIDEST = 10_000
 
 def audit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Samples of the gallery: .npz or .parquet.")],
-    fpir: Annotated[float, typer.Option(help="FPIR of the operating point, found on left-out samples.")] = 0.01,
+    fpir: Annotated[float, typer.Option(help="FPIR that sets the threshold, with left-out samples as probes.")] = 0.01,
     threshold: Annotated[
-        float | None, typer.Option(help="The cosine your system accepts at, in place of --fpir.")
+        float | None, typer.Option(help="The threshold of your system, instead of --fpir.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Also write one page to read.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Also write the findings as one HTML page.")] = None,
     images: Annotated[
         Path | None, typer.Option(help="Folder or .zip with the images, named by sample_id, for the page.")
     ] = None,
-    show: Annotated[int, typer.Option(help="Findings of each kind in the printed tables.", min=1)] = 10,
+    show: Annotated[int, typer.Option(help="How many findings of each kind to print.", min=1)] = 10,
     json: Json = False,
 ) -> None:
     """Find what is wrong with a gallery: mislabelled samples, people enrolled twice, look-alikes, poor references, hubs.
 
-    The first line says whether the embedding model tells your subjects apart at all; if it does not, no finding can be trusted.
+    The first line says whether the embedding model can tell your subjects apart. If it cannot, do not use the findings.
     FILE holds `embeddings` and `subject_id`, and optionally `concentration` or `quality` (for poor references), `media_id` and
-    `sample_id` (to name the samples). Every sample is compared with its own subject as it would be without it, and with everybody
-    else; each finding says what it costs in FNIR or FPIR. Example: `holue audit gallery.npz --html audit.html`
+    `sample_id` (the names of the samples). Every sample is compared with the template of its own subject, pooled without this
+    sample, and with all other subjects. Each finding has its cost in FNIR or FPIR. Example: `holue audit gallery.npz --html audit.html`
     """
     samples = read_samples(file)
     picture = None if images is None else _pictures(images)
