@@ -30,9 +30,7 @@ WIDEST = 10_000
 def audit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Samples of the gallery: .npz or .parquet.")],
     fpir: Annotated[float, typer.Option(help="FPIR that sets the threshold, with left-out samples as probes.")] = 0.01,
-    threshold: Annotated[
-        float | None, typer.Option(help="The threshold of your system, instead of --fpir.")
-    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="The threshold of your system, instead of --fpir.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Also write the findings as one HTML page.")] = None,
     images: Annotated[
         Path | None, typer.Option(help="Folder or .zip with the images, named by sample_id, for the page.")
@@ -45,7 +43,8 @@ def audit(
     The first line says whether the embedding model can tell your subjects apart. If it cannot, do not use the findings.
     FILE holds `embeddings` and `subject_id`, and optionally `concentration` or `quality` (for poor references), `media_id` and
     `sample_id` (the names of the samples). Every sample is compared with the template of its own subject, pooled without this
-    sample, and with all other subjects. Each finding has its cost in FNIR or FPIR. Example: `holue audit gallery.npz --html audit.html`
+    sample, and with all other subjects. Each finding has its cost in FNIR or FPIR.
+    Example: `holue audit gallery.npz --html audit.html`
     """
     samples = read_samples(file)
     picture = None if images is None else _pictures(images)

@@ -19,7 +19,9 @@ from holue.progress import progress_bar
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Small galleries; takes a minute.")] = False,
-    rounds: Annotated[int | None, typer.Option(help="Rounds; in each, all systems take turns.", show_default="9, quick 5", min=1)] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds; in each, all systems take turns.", show_default="9, quick 5", min=1)
+    ] = None,
     mapped: Annotated[
         bool,
         typer.Option(
@@ -53,7 +55,8 @@ def bench(
         typer.Option(metavar="FOLDER", help="Write the charts (speed, approximate; .png and .svg) into this folder."),
     ] = None,
     measured: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Show the numbers of this JSON file instead of measuring.")
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Show the numbers of this JSON file instead of measuring."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random galleries.", min=0)] = 0,
     json: Json = False,

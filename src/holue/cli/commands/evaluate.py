@@ -43,16 +43,18 @@ def evaluate(
     report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report into this folder.")] = None,
     threshold_from: Annotated[
         str,
-        typer.Option(metavar="dev|eval", help="Part that sets the threshold: dev, or eval as in the paper (an oracle, and labelled so)."),
+        typer.Option(metavar="dev|eval", help="Part that sets the threshold; eval is the oracle of the paper."),
     ] = DEFAULTS.threshold_from,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples for every interval.")] = DEFAULTS.n_resamples,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples and of the training of HolUE-MLP.", min=0)] = DEFAULTS.seed,
-    max_rejection: Annotated[float, typer.Option(help="Largest share of probes that PRR filters.")] = DEFAULTS.max_rejection,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the resamples and of the training of HolUE-MLP.", min=0)
+    ] = DEFAULTS.seed,
+    max_rejection: Annotated[
+        float, typer.Option(help="Largest share of probes that PRR filters.")
+    ] = DEFAULTS.max_rejection,
     points: Annotated[
         int | None,
-        typer.Option(
-            help="Points of the rejection curve for PRR; the paper has 20.", show_default="every count"
-        ),
+        typer.Option(help="Points of the rejection curve for PRR; the paper has 20.", show_default="every count"),
     ] = None,
     temperature: Annotated[float, typer.Option(help="Temperature T of HolUE.")] = DEFAULTS.temperature,
     unknown_prior: Annotated[float, typer.Option(help="Prior probability of 'not enrolled'.")] = DEFAULTS.unknown_prior,

@@ -21,7 +21,9 @@ def experiment(
     name: Annotated[str, typer.Argument(metavar="NAME", help="lfw, speakers, chimpanzees or glyphs.")],
     seeds: Annotated[int, typer.Option(help="How many random splits to average over.", min=1)] = 5,
     report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report into this folder.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Use a part of the data and short training, to try the command.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use a part of the data and short training, to try the command.")
+    ] = False,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples for every interval.", min=1)] = 1000,
     cache: Annotated[
         Path | None,
