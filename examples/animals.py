@@ -74,7 +74,7 @@ def main() -> None:
 
     # 1. Enrol and calibrate. No concentrations this time: the length of these vectors says nothing about the image, and
     #    holue-plus reads the two other causes of doubt without them.
-    recognizer = OpenSetRecognizer("holue-plus", target_fpir=0.2)
+    recognizer = OpenSetRecognizer(target_fpir=0.2)
     recognizer.fit(evaluation.gallery.embeddings, evaluation.gallery.subject_id)
     probes = development.probes
     gallery = (development.gallery.embeddings, development.gallery.subject_id)

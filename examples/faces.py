@@ -73,7 +73,7 @@ def main() -> None:
     norm = norm_concentration(development)
 
     # 2. Enrol. Nothing is learnt here: a template per person.
-    recognizer = OpenSetRecognizer("holue-plus", target_fpir=0.05)
+    recognizer = OpenSetRecognizer(target_fpir=0.05)
     recognizer.fit(evaluation.gallery.embeddings, evaluation.gallery.subject_id)
 
     # 3. Calibrate on *other* people: their strangers set the threshold, their errors teach what an error looks like.

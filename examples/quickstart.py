@@ -12,7 +12,7 @@ def main() -> None:
     known = simulate(concentration=120, rng=rng)
     others = simulate(concentration=120, first_subject=1000, rng=rng)
 
-    recognizer = OpenSetRecognizer(method="holue-plus", target_fpir=0.05)
+    recognizer = OpenSetRecognizer(target_fpir=0.05)
     recognizer.fit(known.gallery.X, known.gallery.y)
     recognizer.calibrate(
         others.probes.X, others.probes.y, others.probes.concentration, gallery=(others.gallery.X, others.gallery.y)

@@ -55,7 +55,7 @@ def main() -> None:
     norm = norm_concentration(development)
 
     # 1. Enrol and calibrate. Several sentences of one speaker become one template, their mean direction.
-    recognizer = OpenSetRecognizer("holue-plus", target_fpir=0.1)
+    recognizer = OpenSetRecognizer(target_fpir=0.1)
     recognizer.fit(evaluation.gallery.embeddings, evaluation.gallery.subject_id)
     probes, gallery = development.probes, (development.gallery.embeddings, development.gallery.subject_id)
     sharpness = norm.transform(probes.embeddings)
@@ -64,7 +64,7 @@ def main() -> None:
 
     # 2. Decide beforehand, on the development speakers, below which quality an answer is set aside. Here: so that a fifth of
     #    theirs would be. For a promise about the errors that remain, see RiskController (docs/risk-control.md).
-    rehearsal = OpenSetRecognizer("holue-plus", target_fpir=0.1).fit(*gallery)
+    rehearsal = OpenSetRecognizer(target_fpir=0.1).fit(*gallery)
     rehearsal.calibrate(probes.embeddings, probes.subject_id, sharpness)
     bound = float(np.quantile(rehearsal.identify(probes.embeddings, sharpness).quality, SET_ASIDE))
     recognizer.set_params(filter_below=bound)

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holue.cli.app import app
+from holue.cli.commands import audit as audit_command
 from holue.datasets.simulated import simulate
 
 runner = CliRunner()
@@ -44,6 +45,19 @@ def test_the_audit_prints_tables_json_and_a_page_with_pictures(gallery, tmp_path
     printed = runner.invoke(app, command)
     assert "Samples under the wrong name (2)" in printed.stdout
     assert "Hubs: none found" in printed.stdout
+
+
+@pytest.mark.parametrize("name", ["{i:03}.png", "Somebody_Of_A_Long_Name/Somebody_Of_A_Long_Name_{i:04}.jpeg"])
+def test_no_name_and_no_word_is_cut_in_eighty_columns(gallery, name, monkeypatch):
+    monkeypatch.setattr(audit_command.console, "width", 80)
+    with np.load(gallery) as arrays:
+        columns = dict(arrays)
+    columns["sample_id"] = np.array([name.format(i=i) for i in range(len(columns["subject_id"]))])
+    np.savez(gallery, **columns)
+    lines = runner.invoke(app, ["audit", str(gallery), "--fpir", "0.05"]).stdout.splitlines()
+    assert max(len(line) for line in lines if "─" in line or ";" in line) <= 80
+    words = " ".join(lines).replace(",", " ").replace(";", " ").split()
+    assert {name.format(i=0), name.format(i=40), "probability", "score", "FNIR"} <= set(words)
 
 
 def test_a_model_that_tells_nobody_apart_comes_first_on_the_screen_the_page_and_in_json(tmp_path):

@@ -91,6 +91,18 @@ def test_a_certificate_reaches_only_as_far_as_the_gallery_it_was_made_in(world: 
     assert "certified for 60" in str(recognizer.doubts()[0])
 
 
+@pytest.mark.parametrize("verb", ["predict", "identify"])
+def test_several_doubts_are_one_warning_and_a_later_one_is_told_alone(world: SimulatedWorld, verb: str) -> None:
+    recognizer = calibrated(world, hold="model").enroll(*more(world, 60))
+    recognizer.certificate_ = RiskCertificate("error", 0.1, 0.95, "subject", "betting", 0.5, 0.1, 99, 99, 90, 1, 60)
+    (both,) = told(recognizer, verb, world.probes.X[:3])
+    assert "calibrated for 60" in both
+    assert "certified for 60" in both
+    recognizer.set_params(embedding_model="two")
+    (third,) = told(recognizer, verb, world.probes.X[:3])
+    assert third == recognizer.doubts()[-1].sentence
+
+
 def test_another_embedding_model_is_told_at_answering_and_refused_at_enrolling(tmp_path: Path) -> None:
     recognizer = OpenSetRecognizer("galue", threshold=0.5, embedding_model="one").fit(X[:10], np.arange(10))
     recognizer.save(tmp_path / "saved")

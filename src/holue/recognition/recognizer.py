@@ -351,7 +351,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     def doubts(self, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
         """Why the calibration may no longer fit (a gallery outgrown, another embedding model, drift); empty if nothing does.
 
-        ``predict`` and ``identify`` warn of each of them once: :class:`holue.recognition.calibration.doubts.CalibrationWarning`.
+        ``predict`` and ``identify`` warn of each of them once, all in one ``CalibrationWarning``.
         """
         return calibration_doubts(self._state, self._settings, drift=drift)
 

@@ -1,4 +1,4 @@
-"""``holue audit``: the health of a gallery, before it hurts."""
+"""``holue audit``: errors in a gallery."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
@@ -16,33 +17,34 @@ from holue.artifact import write_text
 from holue.cli.output import Json, console, print_json, say
 from holue.datasets.formats.samples import read_samples
 from holue.errors import InvalidFileError
-from holue.evaluation.report.audit_page import SECTIONS, Picture, audit_page
+from holue.evaluation.report.audit_page import SECTIONS, Picture, Section, audit_page
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
 
 STYLES = {"fine": "bold green", "weak": "bold yellow", "does not tell apart": "bold red", "unknown": "bold yellow"}
 RAMP = " .:-=+*#%@"
 """Rising shares as letters that every terminal has."""
+WIDEST = 10_000
+"""Columns within which the natural width of a table is measured."""
 
 
 def audit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Samples of the gallery: .npz or .parquet.")],
-    fpir: Annotated[float, typer.Option(help="FPIR of the operating point, found on left-out samples.")] = 0.01,
-    threshold: Annotated[
-        float | None, typer.Option(help="The cosine your system accepts at, in place of --fpir.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Also write one page to read.")] = None,
+    fpir: Annotated[float, typer.Option(help="FPIR that sets the threshold, with left-out samples as probes.")] = 0.01,
+    threshold: Annotated[float | None, typer.Option(help="The threshold of your system, instead of --fpir.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="PAGE", help="Also write the findings as one HTML page.")] = None,
     images: Annotated[
         Path | None, typer.Option(help="Folder or .zip with the images, named by sample_id, for the page.")
     ] = None,
-    show: Annotated[int, typer.Option(help="Findings of each kind in the printed tables.", min=1)] = 10,
+    show: Annotated[int, typer.Option(help="How many findings of each kind to print.", min=1)] = 10,
     json: Json = False,
 ) -> None:
     """Find what is wrong with a gallery: mislabelled samples, people enrolled twice, look-alikes, poor references, hubs.
 
-    The first line says whether the embedding model tells your subjects apart at all; if it does not, no finding can be trusted.
+    The first line says whether the embedding model can tell your subjects apart. If it cannot, do not use the findings.
     FILE holds `embeddings` and `subject_id`, and optionally `concentration` or `quality` (for poor references), `media_id` and
-    `sample_id` (to name the samples). Every sample is compared with its own subject as it would be without it, and with everybody
-    else; each finding says what it costs in FNIR or FPIR. Example: `holue audit gallery.npz --html audit.html`
+    `sample_id` (the names of the samples). Every sample is compared with the template of its own subject, pooled without this
+    sample, and with all other subjects. Each finding has its cost in FNIR or FPIR.
+    Example: `holue audit gallery.npz --html audit.html`
     """
     samples = read_samples(file)
     picture = None if images is None else _pictures(images)
@@ -98,16 +100,31 @@ def _print(found: GalleryAudit, show: int) -> None:
             say(f"{section.title}: none found", "dim")
             continue
         more = f" (first {show} of {len(findings)})" if len(findings) > show else f" ({len(findings)})"
-        table = Table(
-            title=f"{section.title}{more}", title_justify="left", caption=section.meaning, caption_justify="left"
-        )
-        for column in section.columns:
-            table.add_column(column.head, overflow="fold")
-        for finding in findings[:show]:
-            table.add_row(*(escape(column.text(finding)) for column in section.columns))
-        console.print(table)
+        say(f"{section.title}{more}", "bold")
+        say(section.meaning, "italic")
+        _print_findings(section, findings[:show])
     for note in found.notes:
         say(f"{note}.", "dim")
+
+
+def _print_findings(section: Section, findings: Sequence[object]) -> None:
+    """A table where it fits; else names one below the other and the numbers in a line, so that no name is cut."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in section.columns:
+        table.add_column(column.head, no_wrap=True)
+    for finding in findings:
+        table.add_row(*(escape(column.text(finding)) for column in section.columns))
+    if console.measure(table, options=console.options.update(width=WIDEST)).maximum <= console.width:
+        console.print(table)
+        say("")
+        return
+    names = [column for column in section.columns if column.is_name]
+    width = max(len(column.head) for column in names)
+    for finding in findings:
+        for column in names:
+            say(f"{column.head:<{width}}  {column.text(finding)}")
+        say("; ".join(f"{column.head} {column.text(finding)}" for column in section.columns if not column.is_name))
+        say("")
 
 
 def _pictures(path: Path) -> Picture:

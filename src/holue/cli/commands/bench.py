@@ -18,50 +18,53 @@ from holue.progress import progress_bar
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: a look in a minute.")] = False,
-    rounds: Annotated[int | None, typer.Option(help="Interleaved rounds.", show_default="9, quick 5", min=1)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small galleries; takes a minute.")] = False,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds; in each, all systems take turns.", show_default="9, quick 5", min=1)
+    ] = None,
     mapped: Annotated[
         bool,
         typer.Option(
-            help="Scan 10 million subjects mapped from disk too (5 GB at a time, deleted after); not with --quick."
+            help="Also scan 10 million subjects mapped from disk (5 GB of temporary files); not with --quick."
         ),
     ] = True,
     sections: Annotated[
         str,
         typer.Option(
             metavar="NAME,...",
-            help="What to measure, with commas between: exact (the comparison; twelve minutes), other-costs (calibration, "
+            help="What to measure, separated by commas: exact (the comparison; twelve minutes), other-costs (calibration, "
             "pooling, start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven "
-            "minutes and 6 GB of memory, most of it for 1e7), evaluation (a whole one at IJB-C's size; minutes), or all.",
+            "minutes and 6 GB of memory, most of it for 1e7), evaluation (an evaluation of IJB-C's size; minutes), or all.",
         ),
     ] = "exact,other-costs",
     add: Annotated[
-        bool, typer.Option("--add", help="Keep the other sections that the file of --out holds: a long run in parts.")
+        bool, typer.Option("--add", help="Keep the other sections of the --out file, to measure in parts.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the numbers to this JSON file, after every step: interrupt at will."),
+        typer.Option(metavar="FILE", help="Write the numbers to this JSON file, after every step."),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page in Markdown with all tables and targets.")
+        Path | None, typer.Option(metavar="FILE", help="Write all tables and targets as a Markdown page.")
     ] = None,
     remarks: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Markdown to put at the end of the page: why it came out so.")
+        Path | None, typer.Option(metavar="FILE", help="Markdown file to insert at the end of the page.")
     ] = None,
     chart: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write the pictures (speed, approximate; .png and .svg) into this folder."),
+        typer.Option(metavar="FOLDER", help="Write the charts (speed, approximate; .png and .svg) into this folder."),
     ] = None,
     measured: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Measure nothing: show the numbers of this JSON file.")
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Show the numbers of this JSON file instead of measuring."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random galleries.", min=0)] = 0,
     json: Json = False,
 ) -> None:
-    """Measure how fast the whole posterior is, against a bare matrix product, FAISS, usearch and dense numpy.
+    """Measure how fast holue computes a posterior, compared with a matrix product, FAISS, usearch and dense numpy.
 
-    All systems take turns in one process with threads pinned, so that a busy machine slows all alike: read the ratios, not the
-    milliseconds. Systems that are not installed are left out and named (`pip install 'holue[bench]'`). Examples:
+    All systems take turns in one process with pinned threads, so other load on the machine affects all of them. Compare the
+    ratios, not the milliseconds. Systems that are not installed are left out and named (`pip install 'holue[bench]'`). Examples:
     `holue bench --sections all --out speed.json` (over half an hour),
     `holue bench --sections approximate --add --out speed.json`,
     `holue bench --from speed.json --page docs/speed.md --remarks docs/speed-remarks.txt --chart docs/figures`

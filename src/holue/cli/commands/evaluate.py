@@ -43,32 +43,34 @@ def evaluate(
     report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report into this folder.")] = None,
     threshold_from: Annotated[
         str,
-        typer.Option(metavar="dev|eval", help="dev (fair) or eval (the paper's oracle protocol, labelled as such)."),
+        typer.Option(metavar="dev|eval", help="Part that sets the threshold; eval is the oracle of the paper."),
     ] = DEFAULTS.threshold_from,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples behind every interval.")] = DEFAULTS.n_resamples,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples and of the head's training.", min=0)] = DEFAULTS.seed,
-    max_rejection: Annotated[float, typer.Option(help="Largest filtered fraction.")] = DEFAULTS.max_rejection,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples for every interval.")] = DEFAULTS.n_resamples,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the resamples and of the training of HolUE-MLP.", min=0)
+    ] = DEFAULTS.seed,
+    max_rejection: Annotated[
+        float, typer.Option(help="Largest share of probes that PRR filters.")
+    ] = DEFAULTS.max_rejection,
     points: Annotated[
         int | None,
-        typer.Option(
-            help="Points of the curve under which PRR is taken; 20 is the paper's.", show_default="every count"
-        ),
+        typer.Option(help="Points of the rejection curve for PRR; the paper has 20.", show_default="every count"),
     ] = None,
     temperature: Annotated[float, typer.Option(help="Temperature T of HolUE.")] = DEFAULTS.temperature,
-    unknown_prior: Annotated[float, typer.Option(help="Prior of 'not enrolled'.")] = DEFAULTS.unknown_prior,
+    unknown_prior: Annotated[float, typer.Option(help="Prior probability of 'not enrolled'.")] = DEFAULTS.unknown_prior,
     prr: Annotated[
         str,
         typer.Option(
             metavar="counted|paper",
-            help="How far PRR filters: --max-rejection of the probes that its metric counts, or of all, as in the paper.",
+            help="Range of PRR: --max-rejection of the probes that its metric counts, or of all probes as in the paper.",
         ),
     ] = DEFAULTS.prr,
     trust: Annotated[
         bool | None,
         typer.Option(
             "--trust/--no-trust",
-            help="Also certify which answers are safe to act on, with candidate sets, reasons and groups.",
-            show_default="with --report, unless the threshold is an oracle's",
+            help="Also certify which answers you can act on, with candidate sets, reasons and groups.",
+            show_default="with --report, unless --threshold-from is eval",
         ),
     ] = None,
     json: Json = False,
@@ -77,12 +79,12 @@ def evaluate(
 
     DIR holds `dev/` and `eval/`, each with `gallery.npz` and `probes.npz` (or `.parquet`) with the keys `embeddings` and
     `subject_id`, and optionally `concentration`, `variance`, `scale`, `quality`, `template_id`, `media_id`, `group`. Probes whose
-    subject is not in the gallery are strangers. Thresholds and heads are learnt on `dev/`, numbers are about `eval/`. One flat
-    file of embeddings is made into such a folder by `holue split`.
+    subject is not in the gallery are strangers. Thresholds and methods learn from `dev/`; all numbers are measured on `eval/`.
+    `holue split` makes such a folder from one file of embeddings.
 
-    Prints the table of prediction rejection ratios. With `--report OUT` also writes `results.json`, `outcomes.parquet`,
-    `tables/`, `figures/` and `report.html`, one page to read, which also says at what certified error rate
-    answers can be acted on (`--trust`). Example: `holue evaluate faces --fpir 0.05 0.1 0.2 --report out`
+    Prints the table of prediction rejection ratios. With `--report OUT` it also writes `report.html` (one page to read),
+    `results.json`, `outcomes.parquet`, `tables/` and `figures/`. The page also says which answers you can act on, with a
+    certified error rate (`--trust`). Example: `holue evaluate faces --fpir 0.05 0.1 0.2 --report out`
     """
     targets = [_number("--fpir", text) for text in separated(fpir or [])] or list(DEFAULTS.fpir)
     names = separated(methods or []) or ["all"]

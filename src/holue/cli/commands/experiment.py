@@ -21,22 +21,24 @@ def experiment(
     name: Annotated[str, typer.Argument(metavar="NAME", help="lfw, speakers, chimpanzees or glyphs.")],
     seeds: Annotated[int, typer.Option(help="How many random splits to average over.", min=1)] = 5,
     report: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the report into this folder.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A part of the data and short training: a rehearsal.")] = False,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples behind every interval.", min=1)] = 1000,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use a part of the data and short training, to try the command.")
+    ] = False,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples for every interval.", min=1)] = 1000,
     cache: Annotated[
         Path | None,
         typer.Option(help="Where embeddings and trained heads are kept.", show_default="HOLUE_CACHE or ~/.cache/holue"),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run one experiment of the paper on real data and compare every method, on several random splits.
+    """Compare all methods in one experiment on real data, on several random splits.
 
-    Reads the data where `HOLUE_DATA` points and the recognisers where `HOLUE_MODELS` points; `glyphs` comes with holue and needs
-    neither. Embeddings and trained heads are kept in the cache: the first run takes long, an interrupted one goes on where it
-    stopped, and a second one only evaluates.
+    Reads the data in the folder `HOLUE_DATA` and the embedding models in the folder `HOLUE_MODELS`; `glyphs` needs neither.
+    Embeddings and trained heads are kept in the cache. The first run takes long; later runs only evaluate. If you interrupt
+    the command, run it again: it continues where it stopped.
 
-    Prints Table 1: the prediction rejection ratio of every method, means over seeds with intervals over subjects. With
-    `--report OUT` also writes `results.json`, `tables/`, `figures/` and `report.md`.
+    Prints the prediction rejection ratio of every method (the paper's Table 1), as means over the splits with intervals over
+    subjects. With `--report OUT` it also writes `results.json`, `tables/`, `figures/` and `report.md`.
     Example: `holue experiment lfw --seeds 5 --report lfw-run`
     """
     from holue.experiments.experiment import Size, run_experiment
@@ -69,14 +71,14 @@ def results(
         Path | None, typer.Option(metavar="FILE", help="Write the page here instead of printing it.")
     ] = None,
     remarks: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Markdown to put after the summary: why it came out so.")
+        Path | None, typer.Option(metavar="FILE", help="Markdown file to insert after the summary.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make one page of results from the runs of experiments, beside the paper's numbers.
+    """Make one page of results from the runs of `holue experiment`, with the paper's numbers for comparison.
 
-    Reads the `results.json` of every run and writes what was won and what was not: no number on the page is typed by hand.
-    With `--out` the charts at its top go into the folder `images` beside the page. With `--json` prints the summary alone.
+    All numbers on the page come from the `results.json` of the runs. With `--out` the charts are written to the folder
+    `images` beside the page. With `--json` only the summary is printed.
     Example: `holue results lfw-run speakers-run --out docs/results.md`
     """
     from holue.experiments.tables.experiment_report import read_experiment

@@ -20,9 +20,9 @@ def figures(
 ) -> None:
     """Draw the paper's Figure 1 (toy world) and Figure 3 (interpolation), and print the numbers behind them.
 
-    Figure 1: two subjects on a circle and two probes equally far from the nearest of them; the one that is also near the other
-    subject is less certain. Figure 3: a probe slides from one subject to the other; GalUE and HolUE are least certain
-    halfway, sample quality is not. Without `--out` only the numbers are printed. Example: `holue figures --out figures`
+    Figure 1: two subjects on a circle, and two probes at the same distance from the nearest of them. The probe that is also
+    near the other subject is less certain. Figure 3: a probe moves from one subject to the other. GalUE and HolUE are least
+    certain halfway; sample quality is not. Without `--out` only the numbers are printed. Example: `holue figures --out figures`
     """
     world, strip = toy_world(), interpolation()
     if out is not None:

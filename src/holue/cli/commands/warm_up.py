@@ -11,12 +11,12 @@ from holue.recognition.warm_up import warm_up as compile_all
 
 
 def warm_up(json: Json = False) -> None:
-    """Compile every inner loop now, once per machine: later processes start at once.
+    """Compile all inner loops now, so that no later process has to wait for it.
 
-    holue compiles its inner loops when they are first used and keeps the result; the very first call on a machine therefore
-    waits some seconds. Run this when you install, or while a container is built: `RUN holue warm-up`. The code fits the
-    processor it was compiled on; on another kind of processor it is compiled anew. It is kept beside the package, else in your
-    cache directory; set `NUMBA_CACHE_DIR`, for this and for later runs, to keep it elsewhere. Example: `holue warm-up`
+    holue compiles its inner loops at the first use and caches them, so the first calls on a machine take some seconds longer.
+    Run this command after the installation, or when you build a container: `RUN holue warm-up`. The compiled code is for one
+    kind of processor; on another it is compiled again. The cache is beside the package or, if that is read-only, in your cache
+    directory. Set `NUMBA_CACHE_DIR`, for this command and for later runs, to use another directory. Example: `holue warm-up`
     """
     with nullcontext() if json else progress_bar("compiling") as progress:
         done = compile_all(progress)

@@ -33,6 +33,7 @@ class Column:
 
     head: str
     text: Callable[[Any], str]
+    is_name: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def _share(name: str, head: str) -> Column:
 
 
 def _word(name: str, head: str) -> Column:
-    return Column(head, lambda finding: str(getattr(finding, name)))
+    return Column(head, lambda finding: str(getattr(finding, name)), is_name=True)
 
 
 SECTIONS = (

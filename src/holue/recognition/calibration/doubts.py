@@ -74,11 +74,11 @@ def calibration_doubts(state: State, settings: Settings, *, drift: DriftState | 
 
 
 def warn_once(doubts: Iterable[Doubt], warned: set[str]) -> None:
-    """Warn, in the name of the caller's caller, of what was not warned of before; a growing gallery warns once."""
-    for doubt in doubts:
-        if doubt.about not in warned:
-            warned.add(doubt.about)
-            warnings.warn(doubt.sentence, CalibrationWarning, stacklevel=3)
+    """Warn, in the name of the caller's caller, of what was not warned of before: one warning for all of it."""
+    new = [doubt for doubt in doubts if doubt.about not in warned]
+    if new:
+        warned.update(doubt.about for doubt in new)
+        warnings.warn("; also, ".join(doubt.sentence for doubt in new), CalibrationWarning, stacklevel=3)
 
 
 def refuse_other_model(enrolled_with: str | None, embedding_model: str | None, verb: str) -> None:
