@@ -31,6 +31,7 @@ from holue.evaluation.intervals.bootstrap import SubjectBootstrap
 from holue.evaluation.metrics.rejection import PrrRange
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
+from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.validation import stranger_scores
 from holue.recognition.model.monte_carlo import sampled_terms
 from holue.recognition.model.operating_point import OperatingPoint
@@ -197,7 +198,9 @@ def _operating_points(
         for target in settings.fpir
     ]
     sizes = len(protocol.development.gallery), len(protocol.evaluation.gallery)
-    return [(point.for_gallery(sizes[0]), point.for_gallery(sizes[1])) for point in found]
+    # Carried to another size as the recogniser does by default, so that what is evaluated is what would be deployed.
+    holds = [usable_hold("fpir", point) for point in found]
+    return [(point.for_gallery(sizes[0], hold), point.for_gallery(sizes[1], hold)) for point, hold in zip(found, holds)]
 
 
 def _readings(
