@@ -48,7 +48,7 @@ format: $(READY)  ## Rewrite the code in the house style
 
 bench: $(READY)  ## Measure speed and memory into runs/ (twenty minutes on two idle processors)
 	mkdir -p runs
-	$(BIN)/holue bench --sections exact,chores,compressed --out runs/speed.json --page runs/speed.md --chart runs
+	$(BIN)/holue bench --sections exact,other-costs,compressed --out runs/speed.json --page runs/speed.md --chart runs
 
 bench-all: $(READY)  ## The same with approximate evidence up to ten million subjects, and a whole evaluation (over half an hour)
 	mkdir -p runs

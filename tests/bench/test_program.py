@@ -131,7 +131,12 @@ def test_the_numbers_are_the_file(tmp_path: Path) -> None:
     assert {row["system"] for row in result["growth"]} == {"sgemm", "holue"}
     assert result["mapped"]["rows"][0]["subjects"] == 500
     assert "K = 300, d = 16, 5 probes, 1 threads" in steps
-    assert [row["chore"] for row in result["chores"]] == ["calibrate", "bootstrap of F1", "bootstrap of a PRR", "pool"]
+    assert [row["cost"] for row in result["other_costs"]] == [
+        "calibrate",
+        "bootstrap of F1",
+        "bootstrap of a PRR",
+        "pool",
+    ]
     assert result["finished"]
     text = as_text(result)
     assert "memory-mapped: K = 500" in text
@@ -149,7 +154,7 @@ def test_an_interrupted_run_leaves_what_it_measured(tmp_path: Path, monkeypatch:
     left = json.loads((tmp_path / "bench.json").read_text("utf-8"))
     assert {row["probes"] for row in left["comparison"]} == {1}
     assert "interrupted" in as_text(left)
-    assert "**Interrupted, so that some sizes are missing: exact, chores.**" in speed_page(left)
+    assert "**Interrupted, so that some sizes are missing: exact, other-costs.**" in speed_page(left)
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
@@ -181,8 +186,8 @@ RESULT = {
     "growth": [measured("holue", 1, 2, 10.0)],
     "mapped": {"rows": [measured("holue", 64, 2, 10.0)]},
     "latency": {"subjects": 100_000, "dim": 512, "probes": 1, "p50_ms": 12.0, "p99_ms": 14.0, "calls": 9},
-    "chores": [
-        {"chore": "pool", "samples": 10**6, "dim": 512, "seconds": 7.0, "processor_seconds": 8.0, "peak_mb": 500.0}
+    "other_costs": [
+        {"cost": "pool", "samples": 10**6, "dim": 512, "seconds": 7.0, "processor_seconds": 8.0, "peak_mb": 500.0}
     ],
     "start": {
         state: {"import holue": 0.1, "first fit": 0.5, "first identify": 0.1} for state in ("compiling", "cached")

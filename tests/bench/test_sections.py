@@ -32,7 +32,7 @@ TINY = replace(
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, Any]:
-    return run(sections=["exact", "chores", "compressed", "approximate"], sizes=TINY, rounds=1)
+    return run(sections=["exact", "other-costs", "compressed", "approximate"], sizes=TINY, rounds=1)
 
 
 def test_sections_are_measured_in_one_order_however_they_are_named() -> None:
@@ -44,7 +44,7 @@ def test_sections_are_measured_in_one_order_however_they_are_named() -> None:
 
 
 def test_a_run_holds_every_section_that_was_asked_for(whole: dict[str, Any]) -> None:
-    assert list(whole["measured"]) == ["exact", "chores", "compressed", "approximate"]
+    assert list(whole["measured"]) == ["exact", "other-costs", "compressed", "approximate"]
     assert whole["finished"]
     assert whole["seconds"] == pytest.approx(sum(part["seconds"] for part in whole["measured"].values()))
     assert {"holue", "holue float16", "holue int8"} <= {row["system"] for row in whole["compressed"]}
@@ -74,15 +74,17 @@ def test_a_section_that_is_added_leaves_the_others_as_they_were(whole: dict[str,
 def test_numbers_of_another_machine_are_not_added_to(whole: dict[str, Any]) -> None:
     other = whole | {"machine": whole["machine"] | {"processors": 4096}}
     with pytest.raises(InvalidFileError, match=r"'processors': 4096.*write to another file"):
-        run(sections=["chores"], sizes=TINY, rounds=1, known=other)
+        run(sections=["other-costs"], sizes=TINY, rounds=1, known=other)
 
 
 def test_a_file_from_before_sections_is_added_to(whole: dict[str, Any]) -> None:
-    before = {key: whole[key] for key in ("comparison", "growth", "mapped", "latency", "chores", "start", "skipped")}
+    before = {
+        key: whole[key] for key in ("comparison", "growth", "mapped", "latency", "other_costs", "start", "skipped")
+    }
     before |= {"machine": whole["machine"] | {"load": 0.25}, "rounds": 7, "seconds": 60.0, "finished": True}
     added = run(sections=["compressed"], sizes=TINY, rounds=1, known=before)
-    assert list(added["measured"]) == ["exact", "chores", "compressed"]
-    assert "exact, chores: up to 7 rounds, 1.0 minutes, load before it 0.2" in speed_page(added)
+    assert list(added["measured"]) == ["exact", "other-costs", "compressed"]
+    assert "exact, other-costs: up to 7 rounds, 1.0 minutes, load before it 0.2" in speed_page(added)
 
 
 def test_an_interrupted_section_is_named_and_the_others_are_whole(whole: dict[str, Any], tmp_path: Path) -> None:
@@ -104,19 +106,19 @@ def test_an_interrupted_section_is_named_and_the_others_are_whole(whole: dict[st
     assert "interrupted" in as_text(left)
 
 
-@pytest.mark.parametrize("section", ["exact", "chores", "compressed", "approximate"])
+@pytest.mark.parametrize("section", ["exact", "other-costs", "compressed", "approximate"])
 def test_the_page_shows_each_section_alone_and_leaves_it_out_when_it_is_missing(
     whole: dict[str, Any], section: str
 ) -> None:
     keys = {
         "exact": ("comparison", "growth", "mapped", "skipped"),
-        "chores": ("latency", "chores", "start"),
+        "other-costs": ("latency", "other_costs", "start"),
         "compressed": ("compressed",),
         "approximate": ("approximate",),
     }
     title = {
         "exact": "## The whole answer beside a bare search",
-        "chores": "## Everything else",
+        "other-costs": "## Everything else",
         "compressed": "## Compressed galleries",
         "approximate": "## Sublinear: approximate evidence",
     }

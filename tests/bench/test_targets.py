@@ -7,7 +7,7 @@ import pytest
 
 from holue.bench.page.approximate_page import approximate_part
 from holue.bench.page.compressed_page import compressed_part
-from holue.bench.page.extrapolation import billion
+from holue.bench.page.extrapolation import extrapolation
 from holue.bench.page.markdown import percent
 from holue.bench.page.targets import verdicts
 
@@ -167,7 +167,7 @@ def test_the_page_tells_speed_index_and_accuracy_of_approximate_evidence() -> No
 
 def test_a_billion_is_reckoned_from_codes_and_from_the_growth_of_the_index() -> None:
     # 51.6 MB of codes in 2.5 ms are 20.6 GB/s; 516 bytes a subject are 0.52 TB on 26 machines.
-    page = "\n".join(billion({"compressed": COMPRESSED[:3]}))
+    page = "\n".join(extrapolation({"compressed": COMPRESSED[:3]}))
     for value in ("| codes in int8 | 0.52 TB |", "| 20.6 GB/s |", "one core | 1.0 s |", "disk | 26 |"):
         assert value in page
     # 512 bytes a subject: 26 machines of 38.5 million. From 10 to 100 times the subjects the time doubles, which is less
@@ -176,12 +176,12 @@ def test_a_billion_is_reckoned_from_codes_and_from_the_growth_of_the_index() -> 
         speed_row("approximate", ms, 9.0, subjects=subjects, probes=probes)
         for subjects, probes, ms in ((10**6, 1, 4.0), (10**6, 256, 256.0), (10**7, 1, 8.0), (10**7, 256, 512.0))
     ]
-    page = "\n".join(billion({"approximate": {"speed": rows}}))
+    page = "\n".join(extrapolation({"approximate": {"speed": rows}}))
     for value in ("one core | 16 ms |", "large batches | 102 ms |", "both cores | 510 |"):
         assert value in page
     # Growth by ten for ten times the subjects is as it is: 8 ms × 3.85.
     rows[0]["median_ms"] = 0.8
-    assert "one core | 31 ms |" in "\n".join(billion({"approximate": {"speed": rows}}))
+    assert "one core | 31 ms |" in "\n".join(extrapolation({"approximate": {"speed": rows}}))
 
 
 def test_nothing_is_said_of_what_was_not_measured() -> None:
@@ -189,7 +189,7 @@ def test_nothing_is_said_of_what_was_not_measured() -> None:
         compressed_part([])
         == approximate_part({})
         == approximate_part({"speed": [], "accuracy": []})
-        == billion({})
+        == extrapolation({})
         == []
     )
     assert verdicts({}) == []

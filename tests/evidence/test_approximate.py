@@ -12,10 +12,9 @@ from holue.evidence.evidence import merge
 from holue.evidence.ivf.index import ApproximateIndex
 from holue.evidence.ivf.list_loops import products
 from holue.evidence.ivf.sample import Sample
-from holue.evidence.ivf.tail_calibration import Misfit
+from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.evidence.link import power_link
 from holue.evidence.scan import scan
-from holue.evidence.threads.thread_pool import team
 from holue.gallery.gallery import Gallery
 
 K, DIM = 20_000, 64
@@ -126,8 +125,7 @@ def far_log_mass(index: ApproximateIndex, unread: object, a: float) -> np.ndarra
 
 def test_the_sample_is_unbiased_over_the_draw_and_knows_its_error(index: ApproximateIndex, probes: np.ndarray):
     draws, a = 200, 7.5
-    with team(2) as share:
-        unread = index._route(probes[280:320], index.n_probe, 2, share)
+    unread = index._route(probes[280:320], index.n_probe, 2)
     truth = np.exp(far_log_mass(index, unread, a))
     ratios, errors = [], []
     for seed in range(draws):
@@ -143,24 +141,26 @@ def test_the_sample_is_unbiased_over_the_draw_and_knows_its_error(index: Approxi
     assert (np.sqrt(np.mean(np.square(errors), axis=0)) < 1.5 * deviation).all()
 
 
-def test_without_a_misfit_the_sample_alone_counts(index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray):
+def test_without_a_calibration_the_sample_alone_counts(
+    index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray
+):
     exact = scan(probes, gallery, 7.5)
-    alone = replace(index, misfit=Misfit.unknown()).scan(probes, 7.5)
+    alone = replace(index, calibration=TailCalibration.unknown()).scan(probes, 7.5)
     assert alone.precision is not None
     error = alone.precision.log_mass_error
     assert (error > index.scan(probes, 7.5).precision.log_mass_error).mean() > 0.9  # type: ignore[union-attr]
     assert (np.abs(alone.log_mass - exact.log_mass) <= 3 * error + 1e-5).mean() >= 0.98
 
 
-def test_between_the_learned_sharpnesses_the_misfit_is_that_of_a_bent_curve():
+def test_between_the_learned_sharpnesses_the_calibration_is_that_of_a_bent_curve():
     learned = np.array([0.125, 0.25, 0.375, 0.5, 0.75, 1.0])
     bent = learned**4  # as what normal scores leave out grows
-    misfit = Misfit(learned, np.stack([bent] * 4), np.ones(1), np.zeros((3, 1)), np.zeros((3, 1)))
+    calibration = TailCalibration(learned, np.stack([bent] * 4), np.ones(1), np.zeros((3, 1)), np.zeros((3, 1)))
     for between in (0.45, 0.6, 0.65, 0.9):
         # A straight line is off by 0.07 at 0.9, this by 0.0094.
-        np.testing.assert_allclose(misfit.at(between), between**4, atol=0.01)
-    assert misfit.at(0.0) == (0.0, 0.0, 0.0, 0.0)
-    assert misfit.at(5.0) == (1.0, 1.0, 1.0, 1.0)
+        np.testing.assert_allclose(calibration.at(between), between**4, atol=0.01)
+    assert calibration.at(0.0) == (0.0, 0.0, 0.0, 0.0)
+    assert calibration.at(5.0) == (1.0, 1.0, 1.0, 1.0)
 
 
 def test_at_sharpness_zero_the_mass_is_the_number_of_subjects(index: ApproximateIndex, probes: np.ndarray):
@@ -185,7 +185,7 @@ def test_a_gallery_on_disk_gives_the_same_index_and_says_how_far_it_is(gallery: 
     there = ApproximateIndex.build(mapped, **settings, progress=lambda done, total: heard.append((done, total)))
     here = ApproximateIndex.build(gallery, **settings)
     np.testing.assert_array_equal(there.lists.rows, here.lists.rows)
-    np.testing.assert_array_equal(there.misfit.table, here.misfit.table)
+    np.testing.assert_array_equal(there.calibration.table, here.calibration.table)
     assert [done for done, _ in heard] == list(range(1, heard[0][1] + 1))
 
 

@@ -1,4 +1,4 @@
-"""Centres found through marks, against comparing every row with every centre."""
+"""Centres found through coarse, against comparing every row with every centre."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_nearly_every_row_finds_its_nearest_centre(rows: np.ndarray, centres: np
     scores = rows @ centres.T
     found = np.take_along_axis(scores, nearest_centre(rows, centres, np.random.default_rng(2))[:, None], axis=1)[:, 0]
     short = scores.max(axis=1) - found
-    # Measured: 0.995 with 16 of 35 marks, and the rest at most 0.085 farther.
+    # Measured: 0.995 with 16 of 35 coarse, and the rest at most 0.085 farther.
     assert (short < 1e-6).mean() > 0.98
     assert short.max() < 0.2
 

@@ -7,16 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.evidence.kernels.exponential_sums import CHUNK
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, TILE_SUBJECTS
+from holue.evidence.kernels.packed_panels import PANEL_PROBES, PANEL_SUBJECTS, PROBES_PER_PASS
 from holue.evidence.quantized.bounded_sums import BoundedSums
+from holue.evidence.quantized.code_loops import Span
 from holue.evidence.quantized.code_tiles import (
-    code_room,
-    code_tiles,
-    fill_panels,
-    multiply_panels,
+    code_scratch,
+    multiply_codes,
+    pack_codes,
+    pack_probe_codes,
 )
-from holue.evidence.quantized.kernel import LARGEST_PROBE_CODE, CodeKernel, TileKernel, compressed_kernel_for
-from holue.gallery.compressed import LANES, LARGEST_CODE, compress
+from holue.evidence.quantized.kernel import (
+    FEW_CODE_PROBES,
+    LARGEST_PROBE_CODE,
+    CodeKernel,
+    TileKernel,
+    compressed_kernel_for,
+)
+from holue.gallery.compressed import LARGEST_CODE, PADDED_TO, compress
 
 
 def scores_of(
@@ -27,22 +34,22 @@ def scores_of(
 ) -> npt.NDArray[np.float32]:
     """What the tiles find; the rooms hold rubbish where they are not written."""
     n, width = len(rows), rows.shape[1]
-    tiles, panels = code_tiles(probes), code_room(width)
+    tiles, panels = pack_probe_codes(probes), code_scratch(width)
     panels[:] = 0x7FFF8001
-    fill_panels(rows, 0, n, panels)
-    every_step = np.full(len(tiles) * TILE_PROBES, np.nan, dtype=np.float32)
+    pack_codes(rows, 0, n, panels)
+    every_step = np.full(len(tiles) * PANEL_PROBES, np.nan, dtype=np.float32)
     every_step[: len(probes)] = steps
     every_scale = np.full(CHUNK, np.nan, dtype=np.float32)
     every_scale[:n] = scales
     scores = np.full((len(every_step), CHUNK), np.nan, dtype=np.float32)
-    multiply_panels(panels, n, tiles, 0, len(tiles), every_scale, every_step, scores, 0)
+    multiply_codes(panels, n, tiles, 0, len(tiles), every_scale, every_step, scores, 0)
     return scores[: len(probes), :n]
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from([1, 2, TILE_SUBJECTS - 1, TILE_SUBJECTS, TILE_SUBJECTS + 1, 100, CHUNK]),
-    st.sampled_from([1, TILE_PROBES - 1, TILE_PROBES, TILE_PROBES + 1, 20]),
+    st.sampled_from([1, 2, PANEL_SUBJECTS - 1, PANEL_SUBJECTS, PANEL_SUBJECTS + 1, 100, CHUNK]),
+    st.sampled_from([1, PANEL_PROBES - 1, PANEL_PROBES, PANEL_PROBES + 1, 20]),
     st.sampled_from([1, 2, 5]),
     st.integers(0, 2**32 - 1),
 )
@@ -50,7 +57,7 @@ def test_tiles_are_the_product_of_the_codes_bit_for_bit(
     n_subjects: int, n_probes: int, sixteens: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    width = LANES * sixteens
+    width = PADDED_TO * sixteens
     rows = rng.integers(-LARGEST_CODE, LARGEST_CODE + 1, (n_subjects, width)).astype(np.int8)
     probes = rng.integers(-LARGEST_PROBE_CODE, LARGEST_PROBE_CODE + 1, (n_probes, width)).astype(np.int16)
     scales, steps = (rng.uniform(1e-6, 1, n).astype(np.float32) for n in (n_subjects, n_probes))
@@ -73,29 +80,32 @@ def test_the_largest_codes_fill_32_bits_and_do_not_overflow(sign: int) -> None:
 def test_probes_are_coded_so_that_no_product_overflows(dim: int) -> None:
     # A probe and a row of equal coordinates have the longest sum there is: all codes at their largest.
     rows = np.full((1, dim), dim**-0.5)
-    kernel = compressed_kernel_for(np.repeat(rows, 7, axis=0), compress(rows, "int8"))
-    assert isinstance(kernel, TileKernel)
+    kernel = compressed_kernel_for(np.repeat(rows, 2, axis=0), compress(rows, "int8"))
+    assert isinstance(kernel, CodeKernel)
     longest = int(np.abs(kernel.probes.astype(np.int64)).sum(axis=1).max()) * LARGEST_CODE
     assert longest <= 2**31 - 1
     # And no coarser than that asks for.
     assert longest > 2**30 or np.abs(kernel.probes).max() > LARGEST_PROBE_CODE // 2
 
 
-@pytest.mark.parametrize("n_probes", [1, PROBES_AT_ONCE, PROBES_AT_ONCE + 1, 2 * PROBES_AT_ONCE + 5])
+@pytest.mark.parametrize("n_probes", [1, PROBES_PER_PASS, PROBES_PER_PASS + 1, 2 * PROBES_PER_PASS + 5])
 @pytest.mark.parametrize(("n_subjects", "dim"), [(1, 16), (CHUNK + 17, 33)])
-def test_a_tile_kernel_sums_what_the_code_kernel_sums(n_probes: int, n_subjects: int, dim: int) -> None:
+def test_a_tile_kernel_sums_what_the_code_kernel_sums(
+    monkeypatch: pytest.MonkeyPatch, n_probes: int, n_subjects: int, dim: int
+) -> None:
     rng = np.random.default_rng(dim)
     gallery, probes = rng.normal(size=(n_subjects, dim)), rng.normal(size=(n_probes, dim))
     gallery /= np.linalg.norm(gallery, axis=1, keepdims=True)
     probes /= np.linalg.norm(probes, axis=1, keepdims=True)
     compressed = compress(gallery, "int8")
-    held = compressed_kernel_for(probes, compressed)
-    assert isinstance(held, CodeKernel | TileKernel)
+    part = compressed.parts[0]
     seen = []
-    for kind in (CodeKernel, TileKernel):
-        kernel = kind(held.probes, held.steps, held.beta, held.lengths)  # type: ignore[arg-type]
+    for few, kind in ((n_probes, CodeKernel), (0, TileKernel)):
+        monkeypatch.setitem(FEW_CODE_PROBES, "int8", few)
+        kernel = compressed_kernel_for(probes, compressed)
+        assert isinstance(kernel, kind)
         sums = BoundedSums.start(n_probes, np.array([0.0, 20.0, 400.0]), min(n_subjects, 64))
-        kernel.add(sums, compressed.parts[0], 0, n_subjects, 0, kernel.room())
+        kernel.add(sums, Span(part.codes, part.scales, part.errors, 0, n_subjects, 0), kernel.scratch())
         seen.append(sums)
     for left, right in zip(seen[0].arrays, seen[1].arrays):
         np.testing.assert_array_equal(left, right)

@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.kernels.exponential_sums import CHUNK
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE
+from holue.evidence.kernels.packed_panels import PROBES_PER_PASS
 from holue.evidence.precision import Precision
 from holue.evidence.quantized import code_loops as compressed_loops
 from holue.evidence.quantized import kernel as compressed_kernel
@@ -101,37 +101,20 @@ def precision_of(seen: Evidence) -> Precision:
 
 
 def assert_certified(seen: Evidence, probes: Array, gallery: Array) -> None:
-    """Every number is within its bound of the float64 truth; where a bound is 0 the scan was exact, to float32."""
-    scores, log_mass, mean_score = truth(probes, gallery, list(seen.sharpness))
+    """Every number is within its bound of the float64 truth, with no allowance but for the truth's own rounding."""
+    _, log_mass, mean_score = truth(probes, gallery, list(seen.sharpness))
     bounds = precision_of(seen)
-    exact = (bounds.score_bound == 0)[:, None]
-    a = seen.sharpness
-    # An exact scan's own rounding (test_kernel.py): cosines to 1e-6, sums to 4e-6.
-    spread = np.stack(
-        [
-            np.sqrt((softmax(s * scores, axis=1) * (scores - m[:, None]) ** 2).sum(axis=1))
-            for s, m in zip(a, mean_score.T)
-        ],
-        1,
-    )
-    of_mass, of_mean = np.where(exact, a * 1e-6 + 4e-6, 0.0), np.where(exact, 1e-6 * (1 + 2 * a * spread) + 4e-6, 0.0)
-    # The truth itself is rounded in the sixteenth digit.
-    rounding = 1e-13 * (1 + a)
-    assert (np.abs(seen.log_mass - log_mass) <= bounds.log_mass_bound + of_mass + rounding).all()
-    assert (np.abs(seen.mean_score - mean_score) <= bounds.mean_score_bound + of_mean + rounding).all()
+    # A float64 product of up to 100 terms, times the sharpness.
+    rounding = 1e-14 * (1 + seen.sharpness)
+    assert (np.abs(seen.log_mass - log_mass) <= bounds.log_mass_bound + rounding).all()
+    assert (np.abs(seen.mean_score - mean_score) <= bounds.mean_score_bound + rounding).all()
 
 
 def assert_same_top(seen: Evidence, probes: Array, gallery: Array, threads: int | None = None) -> None:
-    """The top of a float32 scan, scores bit for bit, and ties: of each probe alone, or together of those scanned exactly.
-
-    (From 65 probes on a scan is a matrix product, which rounds by blocks, and so by threads.)
-    """
-    scanned = precision_of(seen).score_bound == 0
-    groups = [np.flatnonzero(scanned), *np.flatnonzero(~scanned)[:, None]]
-    for rows in groups:
-        expected = scan(probes[rows], gallery, [], top_k=seen.top_index.shape[1], threads=threads)
-        np.testing.assert_array_equal(seen.top_index[rows], expected.top_index)
-        np.testing.assert_array_equal(seen.top_scores[rows], expected.top_scores)
+    """The top of an exact scan, scores and ties bit for bit."""
+    expected = scan(probes, gallery, [], top_k=seen.top_index.shape[1], threads=threads)
+    np.testing.assert_array_equal(seen.top_index, expected.top_index)
+    np.testing.assert_array_equal(seen.top_scores, expected.top_scores)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -177,9 +160,9 @@ def test_bounds_hold_at_every_size_and_sharpness(  # type: ignore[no-untyped-def
     if ordinary:
         assert_certified(take(seen, ordinary), probes, gallery)
     k = min(top_k, n_subjects)
-    # Two float32 sums of up to 100 terms, of cosines that may be equal but for rounding.
+    # Two float64 sums of up to 100 terms.
     best = -np.sort(-(probes.astype(np.float64) @ gallery.T.astype(np.float64)), axis=1)[:, :k]
-    np.testing.assert_allclose(seen.top_scores[:, :k], best, atol=2e-6)
+    np.testing.assert_allclose(seen.top_scores[:, :k], best, atol=1e-14)
     assert (seen.top_index[:, k:] == -1).all()
 
 
@@ -232,9 +215,9 @@ def test_all_kernels_see_the_same_scores_within_their_bound(form: Form) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for few, fewest, panels in ((64, 64, True), (64, 0, True), (0, 0, True), (0, 0, False))[: len(expected[form])]:
             patch.setattr(compressed_kernel, "FEW_PROBES", few)
-            patch.setitem(compressed_kernel.FEWEST_PROBES, form, fewest)
+            patch.setitem(compressed_kernel.FEW_CODE_PROBES, form, fewest)
             patch.setattr(compressed_kernel, "are_fastest", lambda panels=panels: panels)
-            for n_probes in (9, PROBES_AT_ONCE + 7):
+            for n_probes in (9, PROBES_PER_PASS + 7):
                 probes = probes_of(rng, gallery, n_probes)
                 seen = scan_compressed(probes, compressed, SHARPNESS, threads=2)
                 assert_certified(seen, probes, gallery)
@@ -335,7 +318,9 @@ def test_more_candidates_than_are_listed_are_scanned_exactly(monkeypatch: pytest
     assert seen.top_index.tolist()[0] == [0, 1]
     assert_same_top(seen, probes, gallery)
     bounds = precision_of(seen)
-    assert bounds.log_mass_bound[0, 0] == bounds.score_bound[0] == 0 < bounds.log_mass_bound[1, 0]
+    assert bounds.log_mass_bound[0, 0] < 1e-12 < bounds.log_mass_bound[1, 0], "the first probe was scanned in float64"
+    assert bounds.score_bound[0] < 1e-14
+    assert_certified(seen, probes, gallery)
 
 
 def test_a_tolerance_makes_the_probes_concerned_exact() -> None:
@@ -347,11 +332,13 @@ def test_a_tolerance_makes_the_probes_concerned_exact() -> None:
     tolerance = float(np.median(free))
     held = scan_compressed(probes, compressed, [20.0], tolerance=tolerance)
     kept = precision_of(held).log_mass_bound[:, 0]
-    np.testing.assert_array_equal(kept, np.where(free > tolerance, 0.0, free))
+    np.testing.assert_array_equal(kept[free <= tolerance], free[free <= tolerance])
+    assert (kept[free > tolerance] < 1e-12).all()
     assert_certified(held, probes, gallery)
     none = scan_compressed(probes, compressed, [20.0], tolerance=0)
-    np.testing.assert_array_equal(none.log_mass, scan(probes, gallery, [20.0]).log_mass)
-    assert (precision_of(none).log_mass_bound == 0).all()
+    np.testing.assert_array_equal(none.log_mass, scan(probes.astype(np.float64), gallery, [20.0]).log_mass)
+    assert_certified(none, probes, gallery)
+    assert (precision_of(none).log_mass_bound < 1e-12).all()
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -26,8 +26,8 @@ def test_evidence_of_others_is_a_scan_of_the_gallery_without_the_own_subject(n_s
     enrolled, probes, own = unit(rng, n_subjects, 8), unit(rng, n, 8), rng.integers(n_subjects, size=n)
     gallery = Gallery(np.arange(n_subjects), (enrolled,))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "SUBJECTS_AT_ONCE", at_once)
-        patch.setattr(module, "PROBES_AT_ONCE", 3)
+        patch.setattr(module, "MASKED_SUBJECTS", at_once)
+        patch.setattr(module, "MASKED_PROBES", 3)
         found = evidence_of_others(probes, own, gallery, [400.0, 20.0], top_k=3)
     assert found.n_subjects == n_subjects - 1
     for i in range(n):
@@ -65,7 +65,7 @@ def test_bounds_of_the_rest_of_the_gallery_hold_without_the_own_subject():
         return scan_compressed(directions, compress(Gallery(np.arange(len(block)), (block,)), "int8"), a, **how)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "SUBJECTS_AT_ONCE", 7)
+        patch.setattr(module, "MASKED_SUBJECTS", 7)
         exact = evidence_of_others(probes, own, gallery, sharpness, top_k=2)
         patch.setattr(module, "scan", coarse)
         patch.setattr(compressed, "LISTED", 4)

@@ -13,7 +13,7 @@ from holue.evidence.quantized.code_loops import reads_halves
 from holue.sphere.compiled import njit
 
 
-@njit
+@njit()
 def _multiply(rows, row, last, probes, i, length, scores, j):
     multiply_rows(rows, row, last, probes, i, length, scores, j)
 

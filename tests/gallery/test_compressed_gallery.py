@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -132,3 +133,30 @@ def test_changed_files_are_not_loaded(tmp_path: Path) -> None:
     manifest.write_text(json.dumps(described | {"kind": "recogniser"}))
     refuses(CorruptArtifactError, "does not describe")
     assert len(load_compressed(saved)) == 40
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_few_long_rows_are_compressed_without_a_matrix_of_all_pairs_of_coordinates(form: Form) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(20, 8192))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    tracemalloc.start()
+    part = compress(rows, form).parts[0]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Some copies of the rows; 8 192² numbers would be 540 MB, and their eigenvalues most of a minute.
+    assert peak < 20 * rows.nbytes
+    residual = rows - unpack_rows(part, np.arange(20))
+    largest = np.linalg.svd(residual, compute_uv=False)[0]
+    assert largest <= part.residual_norm <= largest * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("n_rows", [15, 16, 17, 40])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_norm_of_the_residuals_is_their_largest_singular_value(form: Form, n_rows: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    rows = rng.normal(size=(n_rows, 16))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    part = compress(rows, form).parts[0]
+    largest = np.linalg.svd(rows - unpack_rows(part, np.arange(n_rows)), compute_uv=False)[0]
+    assert largest <= part.residual_norm <= largest * (1 + 1e-5)

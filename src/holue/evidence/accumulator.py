@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.evidence import NO_SUBJECT, Evidence
-from holue.evidence.kernels.exponential_sums import close_sums
+from holue.evidence.kernels.exponential_sums import RunningSums, close_sums, slopes
 from holue.gallery.embeddings import Float64Array
 
 
@@ -40,6 +40,12 @@ class Accumulator:
             np.zeros((n_probes, len(sharpness))),
             np.zeros((n_probes, len(sharpness))),
         )
+
+    @property
+    def arrays(self) -> RunningSums:
+        """As the loops take them."""
+        slope = slopes(self.sharpness)
+        return RunningSums(self.top_scores, self.top_index, self.sharpness, slope, self.peak, self.mass, self.moment)
 
     def rows(self, rows: slice) -> Accumulator:
         """A view of some probes: what is added to it is added here, except the count of subjects."""

@@ -125,15 +125,15 @@ def merge(left: Evidence, right: Evidence) -> Evidence:
             f"only evidence about the same probes at the same sharpness merges: got {len(left)} probes at "
             f"{left.sharpness} and {len(right)} at {right.sharpness}"
         )
-    both = left.top_index[:, :, None] == right.top_index[:, None, :]
-    if (both & (left.top_index != NO_SUBJECT)[:, :, None]).any():
+    index = np.concatenate([left.top_index, right.top_index], axis=1)
+    ascending = np.sort(index, axis=1)
+    if ((ascending[:, 1:] == ascending[:, :-1]) & (ascending[:, 1:] != NO_SUBJECT)).any():
         raise InvalidInputError(
             "the same subject is in both parts, and would count twice; a subject lives in one part only "
             "(number the rows of a later part from where it begins, with first_subject=)"
         )
     top_k = max(left.top_index.shape[1], right.top_index.shape[1])
     scores = np.concatenate([left.top_scores, right.top_scores], axis=1)
-    index = np.concatenate([left.top_index, right.top_index], axis=1)
     # Unfilled places (−1) have score −inf and so come last whatever their index.
     order = np.lexsort((index, -scores), axis=1)[:, :top_k]
     log_odds = _log_odds(left.log_mass, right.log_mass)

@@ -15,6 +15,14 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.canonical_top import (
+    best_of,
+    canonical_scores,
+    kept_by_kernel,
+    rounding_of_scores,
+    with_canonical_top,
+    with_top_of,
+)
 from holue.evidence.evidence import NO_SUBJECT, Evidence, concatenate, merge
 from holue.evidence.kernels.exponential_sums import absorb_mass, absorb_top
 from holue.evidence.scan import scan
@@ -23,8 +31,8 @@ from holue.gallery.gallery import Gallery
 
 Rows = npt.NDArray[np.int64]
 
-SUBJECTS_AT_ONCE = 512
-PROBES_AT_ONCE = 4096
+MASKED_SUBJECTS = 512
+MASKED_PROBES = 4096
 
 
 def evidence_of_others(
@@ -50,13 +58,13 @@ def evidence_of_others(
     a = np.atleast_1d(np.asarray(sharpness, dtype=np.float64))
     batches = [replace(Evidence.empty(0, a, top_k), n_subjects=n_subjects - 1)]
     order = np.argsort(own, kind="stable")
-    starts = np.searchsorted(own[order], np.arange(0, n_subjects, SUBJECTS_AT_ONCE))
+    starts = np.searchsorted(own[order], np.arange(0, n_subjects, MASKED_SUBJECTS))
     for first, begin, end in zip(
-        range(0, n_subjects, SUBJECTS_AT_ONCE), starts.tolist(), [*starts[1:].tolist(), len(order)]
+        range(0, n_subjects, MASKED_SUBJECTS), starts.tolist(), [*starts[1:].tolist(), len(order)]
     ):
-        last = min(first + SUBJECTS_AT_ONCE, n_subjects)
-        for at in range(begin, end, PROBES_AT_ONCE):
-            rows = order[at : min(at + PROBES_AT_ONCE, end)]
+        last = min(first + MASKED_SUBJECTS, n_subjects)
+        for at in range(begin, end, MASKED_PROBES):
+            rows = order[at : min(at + MASKED_PROBES, end)]
             probes = directions[rows]
             parts = [_masked(probes, enrolled[first:last], own[rows] - first, first, a, top_k)]
             for start, stop in ((0, first), (last, n_subjects)):
@@ -83,11 +91,30 @@ def evidence_of_one(score: Float64Array, row: Rows, sharpness: npt.ArrayLike) ->
 
 
 def _masked(probes: FloatArray, block: FloatArray, own: Rows, first: int, a: Float64Array, top_k: int) -> Evidence:
-    sums = Accumulator.start(len(probes), a, top_k)
+    """Evidence of a block, whose rows are numbered from ``first``, each probe without its ``own`` row of the block."""
+    sums = Accumulator.start(len(probes), a, kept_by_kernel(top_k))
     dtype = np.result_type(probes.dtype, block.dtype, np.float32)
     scores = probes.astype(dtype, copy=False) @ block.astype(dtype, copy=False).T
     scores[np.arange(len(probes)), own] = -np.inf
     absorb_top(scores, first, sums.top_scores, sums.top_index)
+    # A masked score may fill a place that nobody else wants.
+    sums.top_index[sums.top_scores == -np.inf] = NO_SUBJECT
     absorb_mass(scores, a, sums.peak, sums.mass, sums.moment)
     sums.n_subjects = len(block) - 1
-    return sums.evidence()
+    found = sums.evidence()
+    if top_k == 0:
+        return found
+    asked = np.ascontiguousarray(probes, dtype=np.float64)
+    exact = canonical_scores([(first, block)], found.top_index, asked)
+    seen, certain = with_canonical_top(found, exact, top_k, rounding_of_scores(dtype, block.shape[1]))
+    uncertain = np.flatnonzero(~certain)
+    if len(uncertain):
+        others = np.tile(np.arange(first, first + len(block)), (len(uncertain), 1))
+        others[np.arange(len(uncertain)), own[uncertain]] = NO_SUBJECT
+        every = replace(
+            seen.take(uncertain),
+            top_scores=canonical_scores([(first, block)], others, asked[uncertain]),
+            top_index=others,
+        )
+        seen = with_top_of(seen, uncertain, best_of(every, top_k))
+    return seen

@@ -7,8 +7,7 @@ inside it, and the threads' evidences merge.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import reduce
 
@@ -17,19 +16,27 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.canonical_top import (
+    Block,
+    canonical_scores,
+    kept_by_kernel,
+    rounding_of_scores,
+    with_canonical_top,
+    with_top_of,
+)
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.kernels.kernel import SUBJECT_BLOCK as SUBJECT_BLOCK
-from holue.evidence.kernels.kernel import kernel_for
+from holue.evidence.kernels.kernel import CanonicalKernel, Kernel, kernel_for
 from holue.evidence.link import Link, cosine_link
 from holue.evidence.threads.blas import single_threaded
-from holue.evidence.threads.thread_pool import team
-from holue.gallery.embeddings import FloatArray
+from holue.evidence.threads.processors import available_processors
+from holue.evidence.threads.thread_pool import parallel_map
+from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
 
 PRODUCTS_PER_THREAD = 8_000_000
-"""Multiplications under which a further thread is not started: about 0.5 ms of work, which is what starting one costs."""
-
-Block = tuple[int, FloatArray]
+"""Multiplications under which a further thread is not worth waking: about 0.5 ms of work."""
+_NO_SHARPNESS = np.empty(0)
 
 
 def scan(
@@ -43,34 +50,56 @@ def scan(
 ) -> Evidence:
     """Evidence of the whole gallery about unit ``directions`` (n, d), which are trusted to be valid.
 
-    The product is computed in the wider precision of the two; a float32 cosine is good to about 1e-7, hence a float32
-    log-mass to about ``a·1e-7``.
+    The top scores are canonical (``canonical_top.py``): in float64, and the same for every batch size and number of threads. The
+    sums are computed in the wider precision of the two; a float32 cosine is good to about 1e-7, hence a float32 log-mass to
+    about ``a·1e-7``.
     """
-    a, top_k = _sharpness(sharpness), _places(top_k)
+    a, top_k = check_sharpness(sharpness), check_top_k(top_k)
     parts = list(gallery.blocks(max(len(gallery), 1))) if isinstance(gallery, Gallery) else [(0, np.asarray(gallery))]
-    n_subjects = sum(len(part) for _, part in parts)
-    if n_subjects == 0:
-        raise GalleryTooSmallError("the gallery is empty: enrol at least one subject")
-    dim = parts[0][1].shape[1]
-    if directions.shape[1] != dim:
-        raise InvalidEmbeddingsError(
-            f"directions have {directions.shape[1]} features, the gallery has {dim}: "
-            "both must come from the same embedding model"
-        )
+    n_subjects, dim = sum(len(part) for _, part in parts), parts[0][1].shape[1]
+    check_shapes(directions, n_subjects, dim)
     dtype = np.result_type(directions.dtype, parts[0][1].dtype, np.float32)
     kernel = kernel_for(np.ascontiguousarray(directions, dtype=dtype), link)
-    workers = min(_threads(threads, len(directions) * n_subjects * dim), n_subjects)
+    workers = min(n_threads(threads, len(directions) * n_subjects * dim), n_subjects)
+    found = _read(kernel, len(directions), parts, n_subjects, a, kept_by_kernel(top_k), workers)
+    if top_k == 0:
+        return found
+    probes = np.ascontiguousarray(directions, dtype=np.float64)
+    exact = canonical_scores(parts, found.top_index, probes, workers)
+    seen, certain = with_canonical_top(found, exact, top_k, rounding_of_scores(dtype, dim), link)
+    if certain.all():
+        return seen
+    uncertain = np.flatnonzero(~certain)
+    return with_top_of(seen, uncertain, canonical_scan(probes[uncertain], parts, top_k, workers))
+
+
+def canonical_scan(probes: Float64Array, parts: Sequence[Block], top_k: int, workers: int) -> Evidence:
+    """The top of all subjects by canonical score, and no sums: slower than a scan, and certain in every tie."""
+    n_subjects = sum(len(part) for _, part in parts)
+    return _read(CanonicalKernel(probes), len(probes), parts, n_subjects, _NO_SHARPNESS, top_k, workers)
+
+
+def _read(
+    kernel: Kernel,
+    n_probes: int,
+    parts: Sequence[Block],
+    n_subjects: int,
+    a: Float64Array,
+    top_k: int,
+    workers: int,
+) -> Evidence:
+    """Evidence by one kernel, each worker reading a run of the gallery."""
 
     def read(worker: int) -> None:
         begin, end = worker * n_subjects // workers, (worker + 1) * n_subjects // workers
         for first_subject, block in _blocks(parts, begin, end, kernel.block_rows):
-            kernel.add(sums[worker], block, first_subject, rooms[worker])
+            kernel.add(sums[worker], block, first_subject, scratch[worker])
 
-    # Made here: until a helper is in compiled code it and its caller wait for each other.
-    sums = [Accumulator.start(len(directions), a, top_k) for _ in range(workers)]
-    rooms = [kernel.room() for _ in range(workers)]
-    with single_threaded() if kernel.uses_blas else nullcontext(), team(workers) as share:
-        share(read, range(workers))
+    # Allocate here: a worker holds the GIL until it enters compiled code, so allocating inside it would block the caller.
+    sums = [Accumulator.start(n_probes, a, top_k) for _ in range(workers)]
+    scratch = [kernel.scratch() for _ in range(workers)]
+    with single_threaded() if kernel.uses_blas else nullcontext():
+        parallel_map(read, range(workers))
     return reduce(merge, (own.evidence() for own in sums))
 
 
@@ -82,7 +111,19 @@ def _blocks(parts: Iterable[Block], begin: int, end: int, size: int) -> Iterator
             yield start + first, part[first : min(first + size, last)]
 
 
-def _sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def check_shapes(directions: FloatArray, n_subjects: int, dim: int) -> None:
+    """An error that names the sizes, unless probes of ``dim`` coordinates meet a gallery that is not empty."""
+    if n_subjects == 0:
+        raise GalleryTooSmallError("the gallery is empty: enrol at least one subject")
+    if directions.ndim != 2 or directions.shape[1] != dim:
+        raise InvalidEmbeddingsError(
+            f"directions have {directions.shape[-1]} features, the gallery has {dim}: "
+            "both must come from the same embedding model"
+        )
+
+
+def check_sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """One or several sharpnesses as an array, or an error that names them."""
     given = np.asarray(value)
     if given.size and given.dtype.kind not in "iuf":
         raise InvalidParameterError(f"sharpness must be numbers, got dtype {given.dtype}")
@@ -92,21 +133,18 @@ def _sharpness(value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return a
 
 
-def _places(top_k: int) -> int:
+def check_top_k(top_k: int) -> int:
+    """A number of subjects, or an error that names it."""
     if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 0:
         raise InvalidParameterError(f"top_k must be a whole number of at least 0, got {top_k!r}")
     return int(top_k)
 
 
-def _threads(threads: int | None, products: int) -> int:
+def n_threads(threads: int | None, products: int) -> int:
+    """How many parts to split so many multiplications into: as asked, or by the processors there are."""
     if threads is None:
-        # A thread is worth its start only if it has something to do.
-        return min(_processors(), 1 + products // PRODUCTS_PER_THREAD)
+        # A thread is worth waking only if it has something to do.
+        return min(available_processors(), 1 + products // PRODUCTS_PER_THREAD)
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
         raise InvalidParameterError(f"threads must be a whole number of at least 1 or None, got {threads!r}")
     return int(threads)
-
-
-def _processors() -> int:
-    """Processors this process may use, which in a container can be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

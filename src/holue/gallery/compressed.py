@@ -26,7 +26,7 @@ Codes = npt.NDArray[np.uint16] | npt.NDArray[np.int8]
 Float32Array = npt.NDArray[np.float32]
 
 FORMS: tuple[Form, ...] = ("float16", "int8")
-LANES = 16
+PADDED_TO = 16
 """Codes are padded with zeros to a multiple of this width: what a processor multiplies at once."""
 LARGEST_CODE = 127
 ROWS_AT_ONCE = 4096
@@ -150,10 +150,12 @@ def unpack_rows(part: CompressedPart, rows: npt.NDArray[np.int64]) -> npt.NDArra
 
 def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
     n, dim = exact.shape
-    width = -(-dim // LANES) * LANES
+    width = -(-dim // PADDED_TO) * PADDED_TO
     codes: Any = np.zeros((n, width), dtype=np.uint16 if form == "float16" else np.int8)
     scales, errors = np.ones(n, dtype=np.float32), np.zeros(n, dtype=np.float32)
-    gram, largest_norm = np.zeros((dim, dim)), 0.0
+    # The largest eigenvalue of ΔᵀΔ or of ΔΔᵀ, whichever is smaller, is the square of the residuals' largest singular value.
+    residuals, gram = np.zeros((n, dim) if n < dim else (0, 0)), np.zeros((0, 0) if n < dim else (dim, dim))
+    largest_norm = 0.0
     for first in range(0, n, ROWS_AT_ONCE):
         rows = slice(first, first + ROWS_AT_ONCE)
         given = np.array(exact[rows], dtype=np.float64)
@@ -177,9 +179,14 @@ def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
             residual = given - scale * code
         # The smallest normal float32 keeps what rounds to 0 above it.
         errors[rows] = np.sqrt(np.einsum("ij,ij->i", residual, residual)) * _UPWARD + np.finfo(np.float32).tiny
-        gram += residual.T @ residual
+        if n < dim:
+            residuals[rows] = residual
+        else:
+            gram += residual.T @ residual
         given -= residual
         largest_norm = max(largest_norm, float(np.einsum("ij,ij->i", given, given).max(initial=0.0)))
+    if n < dim:
+        gram = residuals @ residuals.T
     largest_square = float(np.linalg.eigvalsh(gram)[-1]) if n else 0.0
     residual_norm = float(np.sqrt(max(largest_square, 0.0))) * _UPWARD + 1e-12
     return CompressedPart(codes, scales, errors, float(np.sqrt(largest_norm)) * _UPWARD, residual_norm, exact)

@@ -55,7 +55,7 @@ def warm_up(progress: Progress | None = None) -> WarmUp:
                 progress(number + 1, len(ways), way[0])
     functions = {event.data["dispatcher"] for _, event in recorder.buffer if event.is_start}
     own = sum(function.py_func.__module__.startswith("holue.") for function in functions)
-    return WarmUp(own, time.perf_counter() - started, str(sweep.stats.cache_path), compiled.kept)
+    return WarmUp(own, time.perf_counter() - started, compiled.cache_directory(sweep), compiled.kept)
 
 
 def _use(method: str, search: SearchKind, dtype: type[np.floating]) -> None:

@@ -1,41 +1,100 @@
 """Compiled: inner loops over numbers, turned into machine code.
 
-Compiled code is kept in ``NUMBA_CACHE_DIR``, or beside the source, or, where that is read-only, in the user's cache directory.
-Take ``njit`` from here, not from numba, which raises where there is no such place.
+Compiled code is cached in ``NUMBA_CACHE_DIR``, or beside the source, or, where that is read-only, in the user's cache directory.
+Take ``njit`` from here, not from numba: numba raises where there is no such directory, and it compares a cached function only
+with the file that defines it. A compiled function contains what it calls, so here it is compared with every file of the
+package that its own file imports, directly or not.
 """
 
 from __future__ import annotations
 
 import atexit
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
-from numba import njit as njit
 
 from holue.sphere.parameters import FloatArray
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
+_PACKAGE = Path(__file__).parents[1]
+_IMPORT = re.compile(rf"^\s*(?:from|import) {_PACKAGE.name}\.([\w.]+)(?: import (\([^)]*\)|.*))?", re.MULTILINE)
 
-def find_place() -> bool:
-    """Keep compiled code for the life of the process where it cannot be kept for longer (False): each process compiles anew."""
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.njit`` with ``options``; with ``cache=True`` a change in any imported file of the package compiles anew."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher: Any = numba.njit(**options)(function)
+        if options.get("cache"):
+            # numba drops a cached function whose stamp differs; its own stamp is of one file only.
+            stored = dispatcher._cache._cache_file
+            stored._source_stamp = stored._source_stamp, sources_digest(Path(function.__code__.co_filename))
+        return dispatcher
+
+    return decorate
+
+
+@cache
+def sources_digest(file: Path) -> str:
+    """A digest of a source file and of all files of the package that it imports, directly or not."""
+    seen, waiting = {file}, [file]
+    while waiting:
+        for found in _imported(waiting.pop()) - seen:
+            seen.add(found)
+            waiting.append(found)
+    digest = blake2b(digest_size=16)
+    for path in sorted(seen):
+        digest.update(_source(path))
+    return digest.hexdigest()
+
+
+@cache
+def _source(file: Path) -> bytes:
     try:
-        njit(cache=True)(find_place)
+        return file.read_bytes()
+    except OSError:  # an interactive session, or a package inside an archive
+        return b""
+
+
+@cache
+def _imported(file: Path) -> set[Path]:
+    """The files of the package that a file names in its imports."""
+    files = set()
+    for module, names in _IMPORT.findall(_source(file).decode(errors="replace")):
+        path = _PACKAGE.joinpath(*module.split("."))
+        files |= {path.with_suffix(".py"), *(path / f"{name}.py" for name in re.findall(r"\w+", names))}
+    return {path for path in files if path.is_file()}
+
+
+def cache_directory(function: Callable[..., Any]) -> str:
+    """Where the machine code of a compiled function is cached."""
+    return str(function.stats.cache_path)  # type: ignore[attr-defined]
+
+
+def find_cache_directory() -> bool:
+    """Cache compiled code for the life of the process where it cannot be kept for longer (False): each process compiles anew."""
+    try:
+        numba.njit(cache=True)(find_cache_directory)
     except RuntimeError:
         # A private directory, not a shared one: numba runs what it finds there.
-        place = tempfile.mkdtemp(prefix="holue-compiled-")
-        atexit.register(shutil.rmtree, place, ignore_errors=True)
-        numba.config.CACHE_DIR = place  # type: ignore[attr-defined]
+        directory = tempfile.mkdtemp(prefix="holue-compiled-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        numba.config.CACHE_DIR = directory  # type: ignore[attr-defined]
         return False
     return True
 
 
-kept = find_place()
+kept = find_cache_directory()
 """Whether later processes find what this one compiles."""
 
 

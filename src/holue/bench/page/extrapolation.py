@@ -1,4 +1,4 @@
-"""Billion: what a billion subjects would take, by arithmetic from the measured rates."""
+"""Extrapolation: what a billion subjects would take, by arithmetic from the measured rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MACHINE_BYTES = 20e9
 Column = dict[str, str]
 
 
-def billion(result: Result) -> list[str]:
+def extrapolation(result: Result) -> list[str]:
     """Machines and seconds for 1e9 subjects, a column per dimension, from what one thread did; nothing where it did nothing."""
     ours = [row for row in result.get("comparison", []) if row["system"] == "holue" and row["threads"] == 1]
     codes = [row for row in result.get("compressed", []) if row["system"] == "holue int8" and row["threads"] == 1]

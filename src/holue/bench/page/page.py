@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holue.bench.page.approximate_page import approximate_part
 from holue.bench.page.compressed_page import compressed_part
-from holue.bench.page.extrapolation import billion
+from holue.bench.page.extrapolation import extrapolation
 from holue.bench.page.markdown import distinct, number, spaced, table
 from holue.bench.page.targets import verdicts
 from holue.bench.sections.section import Result, measured_sections
@@ -40,8 +40,8 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
         ("Growth", _growth(result)),
         ("Compressed galleries", compressed_part(result.get("compressed", []))),
         ("Sublinear: approximate evidence", approximate_part(result.get("approximate", {}), figures)),
-        ("Everything else", _chores(result)),
-        ("A billion subjects, by arithmetic", billion(result)),
+        ("Everything else", _other_costs(result)),
+        ("A billion subjects, by arithmetic", extrapolation(result)),
     ):
         if content:
             lines += ["", f"## {title}", "", *content]
@@ -184,17 +184,17 @@ def _growth(result: Result) -> list[str]:
     return lines
 
 
-def _chores(result: Result) -> list[str]:
+def _other_costs(result: Result) -> list[str]:
     rows = []
     if result.get("latency"):
         x = result["latency"]
         what = f"`identify` of one probe, K = {spaced(x['subjects'])}, d = {x['dim']}"
         rows.append((what, f"p50 {x['p50_ms']:.1f} ms, p99 {x['p99_ms']:.1f} ms", ""))
-    for row in result.get("chores", []):
+    for row in result.get("other_costs", []):
         counts = ", ".join(f"{spaced(row[unit])} {unit}" for unit in ("samples", "probes", "resamples") if unit in row)
         dim = f", d = {row['dim']}" if "dim" in row else ""
         taken = f"{row['seconds']:.2f} s ({row['processor_seconds']:.2f} s of processors)"
-        rows.append((f"{row['chore']}: {counts}{dim}", taken, number(row["peak_mb"], 0)))
+        rows.append((f"{row['cost']}: {counts}{dim}", taken, number(row["peak_mb"], 0)))
     for state, title in (("cached", "compiled before"), ("compiling", "the very first, compiling")):
         for step, seconds in (result.get("start") or {}).get(state, {}).items():
             rows.append((f"a new process, {title}: {step}", f"{seconds:.2f} s", ""))

@@ -38,7 +38,7 @@ def as_text(result: Result) -> str:
             "",
             f"identify, one probe, K = {x['subjects']}, d = {x['dim']}: p50 {x['p50_ms']:.2f} ms, p99 {x['p99_ms']:.2f} ms",
         ]
-    lines += ["", *(_chore(row) for row in result.get("chores", []))]
+    lines += ["", *(_cost(row) for row in result.get("other_costs", []))]
     for state, seconds in (result.get("start") or {}).items():
         lines.append(
             f"a new process, {state}: " + ", ".join(f"{step} {taken:.2f} s" for step, taken in seconds.items())
@@ -84,9 +84,9 @@ def _judged(result: Result) -> list[str]:
     ]
 
 
-def _chore(row: Row) -> str:
+def _cost(row: Row) -> str:
     counts = ", ".join(f"{row[unit]} {unit}" for unit in ("samples", "probes", "resamples") if unit in row)
-    return f"{row['chore']}, {counts}: {row['seconds']:.2f} s, {number(row['peak_mb'], 0)} MB"
+    return f"{row['cost']}, {counts}: {row['seconds']:.2f} s, {number(row['peak_mb'], 0)} MB"
 
 
 def _blocks(title: str, rows: list[Row]) -> list[str]:

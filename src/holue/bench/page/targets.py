@@ -38,7 +38,7 @@ def verdicts(result: Result) -> list[Verdict]:
         *_memory(result),
         *_compressed(result.get("compressed", [])),
         *_approximate(result.get("approximate", {})),
-        *_chores(result),
+        *_other_costs(result),
         *_start(result),
     ]
 
@@ -114,13 +114,13 @@ def _is_wanted(row: Row) -> bool:
     return APPROXIMATE_AT.items() <= row.items()
 
 
-def _chores(result: Result) -> Iterator[Verdict]:
+def _other_costs(result: Result) -> Iterator[Verdict]:
     limits = {"calibrate": ("probes", 20_000), "pool": ("samples", 1_000_000)}
-    for row in result.get("chores", []):
-        unit, count = limits.get(row["chore"], ("", 0))
+    for row in result.get("other_costs", []):
+        unit, count = limits.get(row["cost"], ("", 0))
         if unit and row[unit] >= count:
             where = f"{row[unit]} {unit}, d = {row['dim']}"
-            yield Verdict(f"{row['chore']} in under 5 s", f"{row['seconds']:.1f} s", where, row["seconds"] < 5)
+            yield Verdict(f"{row['cost']} in under 5 s", f"{row['seconds']:.1f} s", where, row["seconds"] < 5)
 
 
 def _start(result: Result) -> Iterator[Verdict]:

@@ -1,4 +1,4 @@
-"""Chores: what a user waits for beside the scan: one answer, calibration, pooling, resampling, a new process."""
+"""Other costs: what a user waits for beside the scan: one answer, calibration, pooling, resampling, a new process."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from holue.gallery.pooling import pool
 from holue.recognition.recognizer import OpenSetRecognizer
 
 CALLS = 3
-"""How often a chore is done, whatever the rounds."""
+"""How often a cost is measured, whatever the rounds."""
 RESAMPLES = 1000
 PROBES_PER_PERSON = 4
 SAMPLES_PER_SUBJECT = 10
 ROWS_AT_ONCE = 50_000
 
 
-def chore_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterator[Step]:
+def other_cost_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterator[Step]:
     """Everything of this file, one after the other."""
-    result.update({"latency": None, "chores": [], "start": None})
+    result.update({"latency": None, "other_costs": [], "start": None})
     dim = sizes.dims[0]
 
     def latency() -> None:
@@ -42,7 +42,7 @@ def chore_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterato
 
     def add(measure: Callable[[], Row | list[Row]]) -> None:
         rows = measure()
-        result["chores"] += rows if isinstance(rows, list) else [rows]
+        result["other_costs"] += rows if isinstance(rows, list) else [rows]
 
     if sizes.calibration_probes > 0:
         yield "calibration", partial(add, partial(calibration, sizes.calibration_probes, dim, seed))
@@ -73,7 +73,7 @@ def calibration(n_probes: int, dim: int, seed: int = 0) -> Row:
     probes, kappa = world.probes.X.astype(np.float32), world.probes.concentration
     recognizer = OpenSetRecognizer(method="holue", random_state=seed).fit(*gallery)
     row = _timed(lambda: recognizer.calibrate(probes, world.probes.y, kappa))
-    return {"chore": "calibrate", "probes": len(probes), "subjects": people // 2, "dim": dim} | row
+    return {"cost": "calibrate", "probes": len(probes), "subjects": people // 2, "dim": dim} | row
 
 
 def pooling(n_samples: int, dim: int, seed: int = 0) -> Row:
@@ -84,7 +84,7 @@ def pooling(n_samples: int, dim: int, seed: int = 0) -> Row:
     for first in range(0, n_samples, ROWS_AT_ONCE):
         X[first : first + ROWS_AT_ONCE] = random_directions(rng, len(X[first : first + ROWS_AT_ONCE]), dim)
     pool(X[:10], subject[:10])  # compiles
-    return {"chore": "pool", "samples": n_samples, "dim": dim} | _timed(lambda: pool(X, subject))
+    return {"cost": "pool", "samples": n_samples, "dim": dim} | _timed(lambda: pool(X, subject))
 
 
 def resampling(n_probes: int, seed: int = 0) -> list[Row]:
@@ -109,7 +109,7 @@ def resampling(n_probes: int, seed: int = 0) -> list[Row]:
     rows = []
     for name, call in (("bootstrap of F1", metric), ("bootstrap of a PRR", ratio)):
         call()  # compiles
-        rows.append({"chore": name, "probes": n_probes, "resamples": RESAMPLES} | _timed(call))
+        rows.append({"cost": name, "probes": n_probes, "resamples": RESAMPLES} | _timed(call))
     return rows
 
 

@@ -14,7 +14,7 @@ from holue.bench.sections.approximate import approximate_steps
 from holue.bench.sections.compressed import compressed_steps
 from holue.bench.sections.evaluation import evaluation_steps
 from holue.bench.sections.exact import exact_steps
-from holue.bench.sections.other_costs import chore_steps
+from holue.bench.sections.other_costs import other_cost_steps
 from holue.bench.sections.section import Result, Step, measured_sections
 from holue.bench.worlds.sizes import FULL, Sizes
 from holue.errors import InvalidFileError, InvalidParameterError
@@ -23,12 +23,12 @@ from holue.progress import Progress
 SECTIONS: dict[str, Callable[[Result, Sizes, int, int], Iterator[Step]]] = {
     "evaluation": evaluation_steps,  # first: its peak memory is that of the process so far
     "exact": exact_steps,
-    "chores": chore_steps,
+    "other-costs": other_cost_steps,
     "compressed": compressed_steps,
     "approximate": approximate_steps,
 }
 """What can be measured on its own, in the order in which it is done."""
-USUAL = ("exact", "chores")
+USUAL = ("exact", "other-costs")
 """What is measured unless something else is asked for: a quarter of an hour."""
 
 
@@ -52,8 +52,8 @@ def run(
     >>> result = run(sections=["exact"], sizes=tiny, rounds=1)
     >>> sorted(result)
     ['comparison', 'finished', 'growth', 'machine', 'mapped', 'measured', 'seconds', 'skipped']
-    >>> sorted(run(sections=["chores"], sizes=tiny, rounds=1, known=result)["measured"])
-    ['chores', 'exact']
+    >>> sorted(run(sections=["other-costs"], sizes=tiny, rounds=1, known=result)["measured"])
+    ['exact', 'other-costs']
     """
     wanted = check_sections(sections)
     result = _kept(known) | {"machine": machine()}
@@ -83,8 +83,8 @@ def run(
 def check_sections(names: Iterable[str]) -> list[str]:
     """The sections by name, in the order in which they are measured; ``all`` is every one.
 
-    >>> check_sections(["chores", "exact"])
-    ['exact', 'chores']
+    >>> check_sections(["other-costs", "exact"])
+    ['exact', 'other-costs']
     """
     asked = list(names)
     unknown = [name for name in asked if name not in SECTIONS and name != "all"]

@@ -29,11 +29,11 @@ def bench(
         str,
         typer.Option(
             metavar="NAME,...",
-            help="What to measure, with commas between: exact (the comparison; twelve minutes), chores (calibration, pooling, "
-            "start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven minutes "
-            "and 6 GB of memory, most of it for 1e7), evaluation (a whole one at IJB-C's size; minutes), or all.",
+            help="What to measure, with commas between: exact (the comparison; twelve minutes), other-costs (calibration, "
+            "pooling, start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven "
+            "minutes and 6 GB of memory, most of it for 1e7), evaluation (a whole one at IJB-C's size; minutes), or all.",
         ),
-    ] = "exact,chores",
+    ] = "exact,other-costs",
     add: Annotated[
         bool, typer.Option("--add", help="Keep the other sections that the file of --out holds: a long run in parts.")
     ] = False,

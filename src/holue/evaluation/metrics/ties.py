@@ -92,7 +92,7 @@ def expected_ratio(
     share = kept / size
     certain = kept == size or kept == 0 or a == size or b == size or a + b == 0
     if certain or (weight == 1 and a + b == size):
-        return _ratio(weight, counted + a * share, others + b * share)
+        return float(_ratio(weight, counted + a * share, others + b * share))
     if others + b == 0:
         return 1.0
     if counted + a == 0:
@@ -104,7 +104,7 @@ def expected_ratio(
     var_x, var_y, cov = unit * a * (size - a), unit * b * (size - b), -unit * a * b
     variance = weight * weight * var_x + var_y
     if weight * variance / D**3 + 3 * variance**2 / D**4 > tolerance:
-        return _sum_over_orders(weight, counted, others, a, b, size, kept)
+        return float(_sum_over_orders(weight, counted, others, a, b, size, kept))
 
     curvature = -2 * weight * B * var_x * weight + 2 * weight * A * var_y + 2 * weight * (weight * A - B) * cov
     return weight * A / D + 0.5 * curvature / D**3

@@ -18,19 +18,26 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidInputError, InvalidParameterError
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.canonical_top import (
+    best_of,
+    canonical_scores,
+    kept_by_kernel,
+    rounding_of_scores,
+    with_canonical_top,
+    with_top_of,
+)
 from holue.evidence.evidence import NO_SUBJECT, Evidence, merge
-from holue.evidence.ivf.inverted_lists import Lists, group
-from holue.evidence.ivf.kmeans import ITERATIONS, Float32Array, Step
+from holue.evidence.ivf.inverted_lists import InvertedLists, group
+from holue.evidence.ivf.kmeans import ITERATIONS, Float32Array, Rows, Step
 from holue.evidence.ivf.list_loops import products, visit, visitors_of
 from holue.evidence.ivf.sample import Mask, Sample
 from holue.evidence.ivf.tail import Unread, with_tail
-from holue.evidence.ivf.tail_calibration import Misfit
-from holue.evidence.kernels.kernel import _sums
+from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.evidence.link import Link, cosine_link
 from holue.evidence.precision import Precision
-from holue.evidence.scan import _places, _sharpness, _threads, scan
+from holue.evidence.scan import check_sharpness, check_top_k, n_threads, scan
 from holue.evidence.threads.blas import single_threaded
-from holue.evidence.threads.thread_pool import Share, team
+from holue.evidence.threads.thread_pool import parallel_map, slices
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
 
@@ -39,7 +46,7 @@ SMALLEST_GALLERY = 10_000
 Progress = Callable[[int, int], None]
 """Called with the steps done and the steps in all."""
 SAMPLED_ROWS = 8192
-PROBES_AT_ONCE = 512
+ROUTED_PROBES = 512
 """Probes whose scores with centres and sample are in memory at once."""
 PROBES_PER_THREAD = 8
 """Under which a further thread costs more than it brings."""
@@ -48,8 +55,8 @@ TRIALS = 4096
 FEWEST_LISTS = 32
 """Lists read where fewer would find the mates: strangers are weighed better with some more, and reading them costs little."""
 LEARNED_ROWS = 1024
-"""Rows of the gallery that stand in for probes to learn the misfit."""
-LEARNED_AT_ONCE = 128
+"""Rows of the gallery that stand in for probes to learn the calibration."""
+LEARNED_BLOCK = 128
 LEARNED_AT, LEARNED_BEYOND = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0), (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0)
 """Sharpnesses it is learned at, as multiples of the sample's reach."""
 
@@ -69,9 +76,9 @@ class ApproximateIndex:
     True
     """
 
-    lists: Lists
+    lists: InvertedLists
     sample: Sample
-    misfit: Misfit
+    calibration: TailCalibration
     n_probe: int
     fingerprint: str
     later: FloatArray | None = None  # rows enrolled after the lists were made: read one by one until the next build
@@ -114,18 +121,18 @@ class ApproximateIndex:
             if not 0 < value < 1:
                 raise InvalidParameterError(f"{field} must be between 0 and 1, got {value!r}")
         rng = np.random.default_rng(seed)
-        workers = _threads(None, directions.size * int(n_lists))
-        step = _counted(progress, 2 * ITERATIONS + LEARNED_ROWS // LEARNED_AT_ONCE)
+        workers = n_threads(None, directions.size * int(n_lists))
+        step = _counted(progress, 2 * ITERATIONS + LEARNED_ROWS // LEARNED_BLOCK)
         with single_threaded():
             lists = group(directions, int(n_lists), rng, workers=workers, step=step)
         sample = Sample.draw(lists, int(n_sample), rng)
-        made = cls(lists, sample, Misfit.unknown(), 1, fingerprint_of(directions))
+        made = cls(lists, sample, TailCalibration.unknown(), 1, fingerprint_of(directions))
         if n_probe is None:
             rows = rng.integers(n_subjects, size=TRIALS)
             n_probe = max(made.lists_needed(_blurred(directions[rows], mated_cosine, rng), rows, recall), FEWEST_LISTS)
         _check_whole("n_probe", n_probe, 1)
         made = replace(made, n_probe=min(int(n_probe), len(lists)))
-        return replace(made, misfit=made._learn(directions, mated_cosine, rng, workers, step))
+        return replace(made, calibration=made._learn(directions, mated_cosine, rng, workers, step))
 
     def __len__(self) -> int:
         return len(self.lists.rows) + (0 if self.later is None else len(self.later))
@@ -181,7 +188,7 @@ class ApproximateIndex:
         The top is that of the lists read, its scores exact. ``n_probe`` reads more lists than the index was built
         for; with all of them nothing is left to estimate. Probes are trusted to be valid.
         """
-        a = _sharpness(sharpness)
+        a = check_sharpness(sharpness)
         if link is not cosine_link:
             raise InvalidParameterError(
                 "approximate evidence knows the cosine link only (von Mises-Fisher classes); use scan() for other class models"
@@ -195,18 +202,18 @@ class ApproximateIndex:
             )
         probes = np.ascontiguousarray(directions, dtype=np.float32)
         n_read = min(int(n_probe or self.n_probe), len(self.lists))
-        places = _places(top_k)
+        places = check_top_k(top_k)
         reads = n_read * (len(self.lists.rows) // len(self.lists)) + len(self.sample) + len(self.lists)
-        workers = min(_threads(threads, len(probes) * reads * self.dim), max(len(probes) // PROBES_PER_THREAD, 1))
+        workers = min(n_threads(threads, len(probes) * reads * self.dim), max(len(probes) // PROBES_PER_THREAD, 1))
         whole = Evidence.empty(len(probes), a, places)
         tail = np.zeros((4, len(probes), len(a)))
-        with single_threaded(), team(workers) as share:
-            for first in range(0, len(probes), PROBES_AT_ONCE):
-                block = slice(first, first + PROBES_AT_ONCE)
-                unread = self._route(probes[block], n_read, workers, share)
-                seen = self._visit(unread, a, places, workers, share)
+        with single_threaded():
+            for first in range(0, len(probes), ROUTED_PROBES):
+                block = slice(first, first + ROUTED_PROBES)
+                unread = self._route(probes[block], n_read, workers)
+                seen = self._visit(unread, a, places, workers)
                 whole.top_scores[block], whole.top_index[block] = seen.top_scores, seen.top_index
-                tail[:, block] = _completed(seen, unread, self.misfit, workers, share)
+                tail[:, block] = _completed(seen, unread, self.calibration, workers)
         log_mass, mean_score, log_mass_error, mean_score_error = tail
         precision = replace(
             Precision.exact(*log_mass.shape), log_mass_error=log_mass_error, mean_score_error=mean_score_error
@@ -219,31 +226,45 @@ class ApproximateIndex:
         added = scan(probes, self.later.astype(np.float32, copy=False), a, top_k=top_k, threads=threads)
         return merge(known, added.shifted(len(self.lists.rows)))
 
-    def _visit(
-        self, unread: Unread, a: Float64Array, top_k: int, workers: int, share: Share, *, far: bool = False
-    ) -> Evidence:
+    def _visit(self, unread: Unread, a: Float64Array, top_k: int, workers: int, *, far: bool = False) -> Evidence:
         """Evidence of the lists that are near the probes (or of those that are not), shared among threads list by list."""
         visitors, firsts = visitors_of(~unread.near if far else unread.near)
         cuts = np.searchsorted(firsts, [worker * firsts[-1] // workers for worker in range(1, workers)]).tolist()
 
         def read(part: tuple[int, int]) -> Evidence:
             begin, end = part
-            sums = Accumulator.start(len(unread.probes), a, top_k)
+            sums = Accumulator.start(len(unread.probes), a, kept_by_kernel(top_k))
             starts = self.lists.starts[begin : end + 1]
-            visit(unread.probes, self.lists.vectors, starts, visitors, firsts[begin : end + 1], *_sums(sums))
+            visit(unread.probes, self.lists.vectors, starts, visitors, firsts[begin : end + 1], sums.arrays)
             return sums.evidence()
 
-        seen: Evidence = reduce(merge, share(read, list(zip([0, *cuts], [*cuts, len(self.lists)]))))
-        # Equal scores go to the earlier row of the gallery; the lists are in another order.
-        index = np.where(seen.top_index == NO_SUBJECT, NO_SUBJECT, self.lists.rows[seen.top_index])
-        order = np.lexsort((index, -seen.top_scores), axis=1)
-        return replace(
-            seen,
-            top_scores=np.take_along_axis(seen.top_scores, order, axis=1),
-            top_index=np.take_along_axis(index, order, axis=1),
-        )
+        seen: Evidence = reduce(merge, parallel_map(read, list(zip([0, *cuts], [*cuts, len(self.lists)]))))
+        return seen if top_k == 0 else self._with_canonical_top(seen, unread, top_k, workers)
 
-    def _route(self, probes: Float32Array, n_read: int, workers: int, share: Share) -> Unread:
+    def _with_canonical_top(self, found: Evidence, unread: Unread, top_k: int, workers: int) -> Evidence:
+        """The best by canonical score of those found in the lists that were read, named by their row of the gallery."""
+        probes = unread.probes.astype(np.float64)
+        vectors = [(0, self.lists.vectors)]
+        exact = canonical_scores(vectors, found.top_index, probes, workers)
+        named = replace(found, top_index=self._gallery_rows(found.top_index), n_subjects=len(self.lists.rows))
+        seen, certain = with_canonical_top(named, exact, top_k, rounding_of_scores(np.float32, self.dim))
+        for i in np.flatnonzero(~certain):
+            starts, ends = self.lists.starts[:-1][unread.near[i]], self.lists.starts[1:][unread.near[i]]
+            read = np.concatenate([np.arange(*span) for span in zip(starts, ends)])[None]
+            one = np.array([i])
+            every = replace(
+                seen.take(one),
+                top_scores=canonical_scores(vectors, read, probes[one]),
+                top_index=self._gallery_rows(read),
+            )
+            seen = with_top_of(seen, one, best_of(every, top_k))
+        return seen
+
+    def _gallery_rows(self, places: Rows) -> Rows:
+        """The gallery's rows at some places among the lists' vectors; nobody stays nobody."""
+        return np.where(places == NO_SUBJECT, NO_SUBJECT, self.lists.rows[places])
+
+    def _route(self, probes: Float32Array, n_read: int, workers: int) -> Unread:
         """Which lists are near the probes, and the mean scores of all; shared among threads probe by probe."""
         means = np.empty((len(probes), len(self.lists)), dtype=np.float32)
         near = np.empty(means.shape, dtype=bool)
@@ -253,39 +274,39 @@ class ApproximateIndex:
             near[part] = _nearest(scores, n_read)
             np.multiply(scores, self.lists.mean_lengths, out=means[part])
 
-        share(route, _slices(len(probes), workers))
-        return Unread(probes, means, near, self.lists, self.sample)
+        parallel_map(route, slices(len(probes), workers))
+        return Unread(probes, means, near, self.lists.elongation(probes), self.lists, self.sample)
 
     def _learn(
         self, directions: FloatArray, mated_cosine: float, rng: np.random.Generator, workers: int, step: Step
-    ) -> Misfit:
+    ) -> TailCalibration:
         """How the expected mass of the unread lists compares with the true one, for rows of the gallery as probes.
 
         Half of them are blurred, as mated probes are. With its own list read a row is not among what is unread: it is
         left out.
         """
         if not np.isfinite(self.sample.reach):
-            return Misfit.unknown()
+            return TailCalibration.unknown()
         small, large = self.sample.reach * np.array(LEARNED_AT), self.sample.reach * np.array(LEARNED_BEYOND)
         rows = rng.choice(len(directions), LEARNED_ROWS, replace=False)
         probes = np.asarray(directions[rows], dtype=np.float32)
         probes[::2] = _blurred(probes[::2], mated_cosine, rng)
         own = self.lists.of_rows()[rows]
         log_off, mean_off = [], []
-        with single_threaded(), team(workers) as share:
-            for first in range(0, LEARNED_ROWS, LEARNED_AT_ONCE):
-                block = slice(first, first + LEARNED_AT_ONCE)
-                unread = self._route(probes[block], self.n_probe, workers, share)
-                unread.near[np.arange(LEARNED_AT_ONCE), own[block]] = True
+        with single_threaded():
+            for first in range(0, LEARNED_ROWS, LEARNED_BLOCK):
+                block = slice(first, first + LEARNED_BLOCK)
+                unread = self._route(probes[block], self.n_probe, workers)
+                unread.near[np.arange(LEARNED_BLOCK), own[block]] = True
                 some = ~unread.near.all(axis=1)
-                truth = self._visit(unread, np.concatenate([small, large]), 0, workers, share, far=True)
+                truth = self._visit(unread, np.concatenate([small, large]), 0, workers, far=True)
                 log_mass, mean = _expected(unread, small, large)
                 log_off.append(truth.log_mass[some] - log_mass[some])
                 mean_off.append(truth.mean_score[some] - mean[some])
                 step()
         if not any(map(len, log_off)):
-            return Misfit.unknown()
-        return Misfit.learn(small, large, np.concatenate(log_off), np.concatenate(mean_off))
+            return TailCalibration.unknown()
+        return TailCalibration.learn(small, large, np.concatenate(log_off), np.concatenate(mean_off))
 
 
 def _expected(unread: Unread, small: Float64Array, large: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -312,19 +333,13 @@ def _counted(progress: Progress | None, total: int) -> Step:
     return step
 
 
-def _completed(seen: Evidence, unread: Unread, misfit: Misfit, workers: int, share: Share) -> Float64Array:
+def _completed(seen: Evidence, unread: Unread, calibration: TailCalibration, workers: int) -> Float64Array:
     """What was seen, with the tail of what was not (4, n, m); shared among threads probe by probe."""
 
     def complete(part: slice) -> Float64Array:
-        return with_tail(seen.log_mass[part], seen.mean_score[part], seen.sharpness, unread.of(part), misfit)
+        return with_tail(seen.log_mass[part], seen.mean_score[part], seen.sharpness, unread.of(part), calibration)
 
-    return np.concatenate(share(complete, _slices(len(unread.probes), workers)), axis=1)
-
-
-def _slices(n: int, workers: int) -> list[slice]:
-    """So many probes in parts of one size, one for each thread."""
-    each = -(-n // workers)
-    return [slice(i, i + each) for i in range(0, n, each)]
+    return np.concatenate(parallel_map(complete, slices(len(unread.probes), workers)), axis=1)
 
 
 def fingerprint_of(directions: FloatArray) -> str:

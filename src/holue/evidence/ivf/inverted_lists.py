@@ -1,6 +1,6 @@
-"""Lists: a gallery grouped into neighbourhoods around centres, each stored in one piece.
+"""Inverted lists: a gallery grouped into neighbourhoods around centres, each stored in one piece.
 
-Every row joins the list of its nearest centre (see ``centres.py``). Two moments of a list's rows are kept, because they say
+Every row joins the list of its nearest centre (see ``kmeans.py``). Two moments of a list's rows are kept, because they say
 much about scores nobody computed: their mean, of length ``r_l`` in the direction ``m_l``, gives the mean score ``r_l z·m_l``
 exactly; and the scatter around the means, ``W`` of all lists together and ``v_l = (1 − r_l²)/d`` per coordinate of each,
 gives the variance of its scores nearly: ``v_l zᵀWz d / tr W``.
@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 16384
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class InvertedLists:
     """K gallery rows in L lists, the longest first: list ``l`` is ``vectors[starts[l] : starts[l + 1]]``."""
 
     rows: Rows  # (K,) the gallery row of each vector, ascending within a list
@@ -89,7 +89,7 @@ class Lists:
 
 def group(
     directions: FloatArray, n_lists: int, rng: np.random.Generator, *, workers: int = 1, step: Step = lambda: None
-) -> Lists:
+) -> InvertedLists:
     """Group unit ``directions`` (K, d) into at most ``n_lists`` lists; those that stay empty are dropped.
 
     >>> corners = np.repeat(np.eye(4, dtype=np.float32), 5, axis=0)
@@ -102,4 +102,4 @@ def group(
         )
     centres = place_centres(directions, n_lists, rng, workers=workers, step=step)
     labels = nearest_centre(directions, centres, rng, workers=workers, step=step)
-    return Lists.from_order(directions, *ordered(labels, n_lists))
+    return InvertedLists.from_order(directions, *ordered(labels, n_lists))

@@ -1,10 +1,10 @@
-"""Centres: points around which the rows of a gallery gather, and the nearest of them to each row.
+"""k-means: the centres of the inverted lists, and the nearest of them to each row.
 
-Spherical k-means on a seeded part of the gallery places them. Comparing every row with L centres takes most of the time an
-index needs, so the centres are themselves grouped around about √L marks, and a row is compared with those that belong to the
-marks nearest to it. A row whose best centre found like this is among the worst of its block may have been misled: it is
-compared with all. What is lost is little (of faces one row in a hundred joins its second-best list) and only makes a list
-somewhat wider, since a list is described by the rows it has.
+Spherical k-means on a seeded part of the gallery places them. Comparing every row with L centres takes most of the time an index
+needs, so a coarse quantizer groups the centres around about √L coarse centres, and a row is compared with the centres of the
+coarse ones nearest to it. The rows whose best centre found like this scores lowest in their block may have missed a better one:
+they are compared with all. What is lost is little (of faces one row in a hundred joins its second-best list) and only makes a
+list somewhat wider, since a list is described by the rows it has.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import numpy.typing as npt
 from holue.evidence.accumulator import Accumulator
 from holue.evidence.ivf.list_loops import Float32Array as Float32Array
 from holue.evidence.ivf.list_loops import visit, visitors_of
-from holue.evidence.kernels.kernel import _sums
-from holue.evidence.threads.thread_pool import team
+from holue.evidence.threads.thread_pool import parallel_map
 from holue.gallery.embeddings import FloatArray
 
 Rows = npt.NDArray[np.int64]
@@ -30,42 +29,42 @@ Step = Callable[[], None]
 TRAINING_ROWS = 32
 """Gallery rows per centre that the centres are learned from."""
 ITERATIONS = 8
-FEWEST_MARKED = 1024
+FEWEST_QUANTIZED = 1024
 """Centres up to which comparing with all of them is as fast."""
-MARKS_TRAINING, MARKS = 8, 16
-"""Marks whose centres a row is compared with, while the centres still move and in the end."""
-MISLED = 0.05
+COARSE_READ_TRAINING, COARSE_READ = 8, 16
+"""Coarse centres whose centres a row is compared with, while the centres still move and in the end."""
+RECHECKED = 0.05
 """The share of rows compared with all centres in the end."""
 ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Marked:
-    """L centres, grouped around marks: those of mark ``j`` are ``centres[starts[j] : starts[j + 1]]``."""
+class CoarseQuantizer:
+    """L centres, grouped around coarse: those of mark ``j`` are ``centres[starts[j] : starts[j + 1]]``."""
 
-    marks: Float32Array
+    coarse: Float32Array
     numbers: Rows  # (L,) what each centre was called before
     starts: Rows
     centres: Float32Array
 
     @classmethod
     def around(cls, centres: Float32Array, rng: np.random.Generator) -> Self:
-        """Group these around about √L marks."""
-        marks = place_centres(centres, round(np.sqrt(len(centres))), rng)
-        labels = _best(centres, marks)
-        numbers, starts = ordered(labels, len(marks))
-        return cls(marks[labels[numbers[starts[:-1]]]], numbers, starts, centres[numbers])
+        """Group these around about √L coarse."""
+        coarse = place_centres(centres, round(np.sqrt(len(centres))), rng)
+        labels = _best(centres, coarse)
+        numbers, starts = ordered(labels, len(coarse))
+        return cls(coarse[labels[numbers[starts[:-1]]]], numbers, starts, centres[numbers])
 
-    def nearest(self, block: Float32Array, n_marks: int, misled: float) -> Rows:
-        """The nearest centre of each row among those of its ``n_marks`` nearest marks; for the worst, among all."""
-        n_marks = min(n_marks, len(self.marks))
-        scores = block @ self.marks.T
-        least = np.partition(scores, -n_marks, axis=1)[:, -n_marks]
+    def nearest(self, block: Float32Array, n_coarse: int, rechecked: float) -> Rows:
+        """The nearest centre of each row among those of its ``n_coarse`` nearest coarse; for the worst, among all."""
+        n_coarse = min(n_coarse, len(self.coarse))
+        scores = block @ self.coarse.T
+        least = np.partition(scores, -n_coarse, axis=1)[:, -n_coarse]
         visitors, firsts = visitors_of(scores >= least[:, None])
         best = Accumulator.start(len(block), np.empty(0), 1)
-        visit(block, self.centres, self.starts, visitors, firsts, *_sums(best))
+        visit(block, self.centres, self.starts, visitors, firsts, best.arrays)
         nearest, score = best.top_index[:, 0], best.top_scores[:, 0]
-        worst = np.argpartition(score, int(misled * len(block)))[: int(misled * len(block))]
+        worst = np.argpartition(score, int(rechecked * len(block)))[: int(rechecked * len(block))]
         nearest[worst] = _best(block[worst], self.centres)
         return self.numbers[nearest]
 
@@ -83,7 +82,7 @@ def place_centres(
     learned = np.ascontiguousarray(directions[chosen], dtype=np.float32)
     centres = learned[rng.choice(len(learned), n_centres, replace=False)]
     for _ in range(ITERATIONS):
-        labels = nearest_centre(learned, centres, rng, workers=workers, n_marks=MARKS_TRAINING, misled=0.0)
+        labels = nearest_centre(learned, centres, rng, workers=workers, n_coarse=COARSE_READ_TRAINING, rechecked=0.0)
         order = np.argsort(labels, kind="stable")
         sizes = np.bincount(labels, minlength=n_centres)
         filled = sizes > 0
@@ -104,24 +103,23 @@ def nearest_centre(
     *,
     workers: int = 1,
     step: Step = lambda: None,
-    n_marks: int = MARKS,
-    misled: float = MISLED,
+    n_coarse: int = COARSE_READ,
+    rechecked: float = RECHECKED,
 ) -> Rows:
     """The number of the nearest centre of each row (K,), nearly always; in ``ITERATIONS`` steps, too."""
-    marked = Marked.around(centres, rng) if len(centres) >= FEWEST_MARKED else None
+    quantizer = CoarseQuantizer.around(centres, rng) if len(centres) >= FEWEST_QUANTIZED else None
     nearest = np.empty(len(directions), dtype=np.int64)
-    with team(workers) as share:
-        for part in np.array_split(np.arange(0, len(directions), ROWS_AT_ONCE), ITERATIONS):
-            blocks = iter(part.tolist())  # each thread takes the next one
+    for part in np.array_split(np.arange(0, len(directions), ROWS_AT_ONCE), ITERATIONS):
+        blocks = iter(part.tolist())  # each worker takes the next one
 
-            def find(blocks: Iterator[int]) -> None:
-                for first in blocks:
-                    block = np.ascontiguousarray(directions[first : first + ROWS_AT_ONCE], dtype=np.float32)
-                    found = _best(block, centres) if marked is None else marked.nearest(block, n_marks, misled)
-                    nearest[first : first + len(block)] = found
+        def find(blocks: Iterator[int]) -> None:
+            for first in blocks:
+                block = np.ascontiguousarray(directions[first : first + ROWS_AT_ONCE], dtype=np.float32)
+                found = _best(block, centres) if quantizer is None else quantizer.nearest(block, n_coarse, rechecked)
+                nearest[first : first + len(block)] = found
 
-            share(find, [blocks] * workers)
-            step()
+        parallel_map(find, [blocks] * workers)
+        step()
     return nearest
 
 

@@ -1,8 +1,4 @@
-"""List loops: the compiled inside of approximate evidence.
-
-They call into ``loops.py``; a cached compilation notices only changes in its own file, so touch this one after changing
-that.
-"""
+"""List loops: the compiled inside of approximate evidence: reading inverted lists, and weighing those that were not read."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, unreachable"
 # Compiled functions have no Python types to check.
@@ -19,19 +15,20 @@ from holue.evidence.kernels.exponential_sums import (
     _LINE,
     _LOWEST,
     CHUNK,
-    ROW_BY_ROW,
-    TILE_PROBES,
-    _greater,
+    PROBES_ROW_BY_ROW,
+    ROW_TILE_PROBES,
+    RunningSums,
+    _maximum_of_two,
     _power_of_two,
     multiply,
     sweep,
 )
-from holue.evidence.kernels.simd import LANES
+from holue.evidence.kernels.simd import VECTOR_LENGTH
 from holue.sphere.compiled import njit
 
 Float32Array = npt.NDArray[np.float32]
 
-TOGETHER = 48
+PROBES_PER_VISIT = 48
 """Probes that visit a list at once; a multiple of three."""
 BINS = 16
 """Mean scores of lists told apart by the model of the unseen."""
@@ -48,7 +45,7 @@ def products(probes: Float32Array, vectors: Float32Array) -> Float32Array:
     """The products (n, M) of probes with some vectors; of one probe by the sweep's loop, which reads faster than a library."""
     if len(probes) > 1:
         return probes @ vectors.T
-    scores = np.empty((1, -(-len(vectors) // LANES) * LANES), dtype=np.float32)
+    scores = np.empty((1, -(-len(vectors) // VECTOR_LENGTH) * VECTOR_LENGTH), dtype=np.float32)
     multiply(probes, vectors, 0, len(vectors), scores, 0)
     return scores[:, : len(vectors)]
 
@@ -72,7 +69,7 @@ def visitors_of(near):
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _touch(vectors, begin, end):
+def _load_into_cache(vectors, begin, end):
     """Read a float of every cache line of these rows in order, as memory likes best: the products find them in the cache."""
     total = np.float32(0.0)
     for row in range(begin, end):
@@ -82,38 +79,35 @@ def _touch(vectors, begin, end):
 
 
 @njit(cache=True, nogil=True)
-def visit(probes, vectors, starts, visitors, firsts, top_scores, top_index, sharpness, slope, peak, mass, moment):
+def visit(probes, vectors, starts, visitors, firsts, sums):
     """Read every list into the sums of its visitors: the probes ``visitors[firsts[l] : firsts[l + 1]]`` visit list ``l``.
 
     Of many probes the sweep multiplies three at once, and one or two left over more slowly than three: empty ones fill up, whose
     sums stand so high that nothing is ever added to them.
     """
     n, dim = probes.shape
-    together = 1 if n == 1 else TOGETHER
+    per_visit = 1 if n == 1 else PROBES_PER_VISIT
+    top_scores, top_index, sharpness, slope, peak, mass, moment = sums
     k, m = top_scores.shape[1], sharpness.shape[0]
-    held = np.empty((together, dim), dtype=np.float32)
-    scores = np.empty((together, CHUNK), dtype=np.float32)
-    held_scores, held_index = np.empty((together, k)), np.empty((together, k), dtype=np.int64)
-    held_peak, held_mass, held_moment = np.empty(together), np.empty((together, m)), np.empty((together, m))
-    touched = np.float32(0.0)
+    held = np.empty((per_visit, dim), dtype=np.float32)
+    scores = np.empty((per_visit, CHUNK), dtype=np.float32)
+    held_scores, held_index = np.empty((per_visit, k)), np.empty((per_visit, k), dtype=np.int64)
+    held_peak, held_mass, held_moment = np.empty(per_visit), np.empty((per_visit, m)), np.empty((per_visit, m))
+    loaded = np.float32(0.0)
     for number in range(starts.shape[0] - 1):
-        for first in range(firsts[number], firsts[number + 1], together):
-            count = min(together, firsts[number + 1] - first)
+        for first in range(firsts[number], firsts[number + 1], per_visit):
+            count = min(per_visit, firsts[number + 1] - first)
             for i in range(count):
                 probe = visitors[first + i]
                 held[i] = probes[probe]
                 held_scores[i], held_index[i] = top_scores[probe], top_index[probe]
                 held_peak[i], held_mass[i], held_moment[i] = peak[probe], mass[probe], moment[probe]
-            if count > ROW_BY_ROW and first == firsts[number]:
-                touched += _touch(vectors, starts[number], starts[number + 1])
-            filled = count if count <= ROW_BY_ROW else -(-count // TILE_PROBES) * TILE_PROBES
+            if count > PROBES_ROW_BY_ROW and first == firsts[number]:
+                loaded += _load_into_cache(vectors, starts[number], starts[number + 1])
+            filled = count if count <= PROBES_ROW_BY_ROW else -(-count // ROW_TILE_PROBES) * ROW_TILE_PROBES
             for i in range(count, filled):
                 held[i], held_scores[i], held_peak[i] = 0.0, _FULL, _FULL
-            sweep(
-                held[:filled],
-                vectors[starts[number] : starts[number + 1]],
-                starts[number],
-                scores[:filled],
+            part = RunningSums(
                 held_scores[:filled],
                 held_index[:filled],
                 sharpness,
@@ -122,11 +116,13 @@ def visit(probes, vectors, starts, visitors, firsts, top_scores, top_index, shar
                 held_mass[:filled],
                 held_moment[:filled],
             )
+            rows = vectors[starts[number] : starts[number + 1]]
+            sweep(held[:filled], rows, starts[number], scores[:filled], part)
             for i in range(count):
                 probe = visitors[first + i]
                 top_scores[probe], top_index[probe] = held_scores[i], held_index[i]
                 peak[probe], mass[probe], moment[probe] = held_peak[i], held_mass[i], held_moment[i]
-    return touched
+    return loaded
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
@@ -140,7 +136,7 @@ def _select(near, means, scatter, lift, expansion, square, expand, squares):
         there = _ONE - np.float32(near[number])
         expand[number] = there * expansion[number]
         squares[number] = there * square[number]
-        highest = _greater(highest, means[number] + lift * scatter[number] + (there - _ONE) * -_LOWEST)
+        highest = _maximum_of_two(highest, means[number] + lift * scatter[number] + (there - _ONE) * -_LOWEST)
     return highest
 
 
@@ -154,7 +150,7 @@ def _expect(means, expand, squares, counts, scatter, elongation, a, top, weights
     mass, moment, variance = np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for number in range(means.shape[0]):
         lift = a * elongation * scatter[number]
-        h = _power_of_two(_greater((a * (means[number] + _HALF * lift) - top) * _TO_BITS, _LOWEST))
+        h = _power_of_two(_maximum_of_two((a * (means[number] + _HALF * lift) - top) * _TO_BITS, _LOWEST))
         spread = a * lift
         weights[number] = h
         moments[number] = h * (means[number] + lift)
@@ -172,7 +168,7 @@ def _add_level(scores, means, weights, moments, expand, squares, a, top):
     xx, xy, yy = np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for number in range(scores.shape[0]):
         score = scores[number]
-        weight = _power_of_two(_greater((a * score - top) * _TO_BITS, _LOWEST))
+        weight = _power_of_two(_maximum_of_two((a * score - top) * _TO_BITS, _LOWEST))
         below = score - means[number]
         h = weights[number]
         u = weight - h - a * h * below
@@ -196,9 +192,9 @@ def estimate(scores, means, near, scatter, elongation, levels, counts, expansion
     lists' scores normal.
     """
     a32 = np.float32(a)
-    room = np.empty((4, means.shape[1]), dtype=np.float32)
+    scratch = np.empty((4, means.shape[1]), dtype=np.float32)
     # By index and not by unpacking: the compiler then knows that a row is contiguous.
-    expand, squares, weights, moments = room[0], room[1], room[2], room[3]
+    expand, squares, weights, moments = scratch[0], scratch[1], scratch[2], scratch[3]
     for i in range(scores.shape[0]):
         stretch = np.float32(elongation[i])
         highest = _select(near[i], means[i], scatter, _HALF * a32 * stretch, expansion, square, expand, squares)
@@ -235,7 +231,7 @@ def _log_below(x):
 
 
 @njit(cache=True, nogil=True)
-def _highest(counts, places, deviations, expected):
+def _score_exceeded_by(counts, places, deviations, expected):
     """The score above which so many rows are expected; at most 1, and at least 0, where it makes no difference any more."""
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
@@ -270,13 +266,13 @@ def _truncated(counts, places, deviations, top, a):
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _range(near, means):
+def _range_of_means(near, means):
     """The lowest and the highest mean of the lists that are not near; 2 and −2 where all are."""
     lowest, highest = np.float32(2.0), np.float32(-2.0)
     for number in range(near.shape[0]):
         aside = np.float32(near[number]) * np.float32(4.0)
-        lowest = -_greater(-lowest, -means[number] - aside)
-        highest = _greater(highest, means[number] - aside)
+        lowest = -_maximum_of_two(-lowest, -means[number] - aside)
+        highest = _maximum_of_two(highest, means[number] - aside)
     return lowest, highest
 
 
@@ -300,7 +296,7 @@ def expect_highest(means, near, sizes, scatter, elongation, sharpness, log_seen,
     # The last bin is for the lists that are near.
     counts, places, squares, deviations = np.empty(BINS + 1), np.empty(BINS + 1), np.empty(BINS + 1), np.empty(BINS)
     for i in range(means.shape[0]):
-        lowest, highest = _range(near[i], means[i])
+        lowest, highest = _range_of_means(near[i], means[i])
         limit = highest + 8.0 * math.sqrt(widest * elongation[i])
         negligible = True
         if lowest <= highest:
@@ -323,6 +319,6 @@ def expect_highest(means, near, sizes, scatter, elongation, sharpness, log_seen,
             if counts[b] > 0:
                 places[b] /= counts[b]
                 deviations[b] = max(math.sqrt(squares[b] * elongation[i] / counts[b]), 1e-6)
-        top = _highest(counts, places, deviations, _MEDIAN_OF_HIGHEST)
+        top = _score_exceeded_by(counts, places, deviations, _MEDIAN_OF_HIGHEST)
         for t in range(sharpness.shape[0]):
             log_mass[i, t], mean_score[i, t] = _truncated(counts, places, deviations, top, sharpness[t])

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.ivf.inverted_lists import Lists
+from holue.evidence.ivf.inverted_lists import InvertedLists
 from holue.evidence.ivf.kmeans import Float32Array, Rows
 
 Mask = npt.NDArray[np.bool_]
@@ -32,7 +32,7 @@ class Sample:
     vectors: Float32Array  # (M, d)
 
     @classmethod
-    def draw(cls, lists: Lists, n_sample: int, rng: np.random.Generator) -> Self:
+    def draw(cls, lists: InvertedLists, n_sample: int, rng: np.random.Generator) -> Self:
         """Draw about ``n_sample`` rows, at least one of every list."""
         wanted = np.rint(n_sample * lists.sizes / len(lists.rows)).astype(np.int64)
         counts = np.minimum(np.maximum(wanted, 1), lists.sizes)
@@ -44,7 +44,7 @@ class Sample:
         return cls.from_places(lists, shuffled[chosen][np.argsort(place[chosen], kind="stable")])
 
     @classmethod
-    def from_places(cls, lists: Lists, at: Rows) -> Self:
+    def from_places(cls, lists: InvertedLists, at: Rows) -> Self:
         """The sample at known places among the lists' vectors, level after level."""
         label = np.searchsorted(lists.starts, at, side="right") - 1
         counts = np.bincount(label, minlength=len(lists))

@@ -6,7 +6,7 @@ scatter gives:
 
     Σ_l n_l e^{a s̄_l + a² v_l/2},
 
-corrected for how far such sums were off for left-out rows of the gallery itself (see ``misfit.py``). The other is a
+corrected for how far such sums were off for left-out rows of the gallery itself (see ``tail_calibration.py``). The other is a
 stratified sample with a control variate, unbiased over the draw whatever the shape of the lists,
 
     Σ_l n_l · mean over the sampled rows of list l of ( e^{a s_c} − a h_l (s_c − s̄_l) ),      h_l = e^{a s̄_l + a² v_l/2},
@@ -15,23 +15,22 @@ what is subtracted having total 0, and ``a h_l`` being the best slope for normal
 precision; where they contradict each other the error grows with the contradiction.
 
 At a large one (κ) the few highest scores are everything, and no sample holds them. There the normal scores end at the
-median of the highest, and the misfit says by how much that was misjudged. The error is as wide as not having looked makes
+median of the highest, and the calibration says by how much that was misjudged. The error is as wide as not having looked makes
 it: nothing beside a mate that was found, some nats for a stranger.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.ivf.inverted_lists import Lists
+from holue.evidence.ivf.inverted_lists import InvertedLists
 from holue.evidence.ivf.kmeans import Float32Array
 from holue.evidence.ivf.list_loops import estimate, expect_highest, products
 from holue.evidence.ivf.sample import Mask, Sample
-from holue.evidence.ivf.tail_calibration import Misfit
+from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.gallery.embeddings import Float64Array
 
 LEAST_SHARE = 0.05
@@ -45,22 +44,19 @@ class Unread:
     probes: Float32Array  # (n, d)
     means: Float32Array  # (n, L) the lists' mean scores s̄_l
     near: Mask  # (n, L) whether a list was read
-    lists: Lists
+    elongation: Float64Array  # (n,) how much more the rows scatter in the direction of each probe than on average
+    lists: InvertedLists
     sample: Sample
 
     def of(self, rows: slice) -> Unread:
         """Those of some probes."""
-        return Unread(self.probes[rows], self.means[rows], self.near[rows], self.lists, self.sample)
+        parts = self.probes[rows], self.means[rows], self.near[rows], self.elongation[rows]
+        return Unread(*parts, self.lists, self.sample)
 
     def measure(self, a: float) -> Measured:
         """The unread mass at one sharpness, expected and sampled."""
         scores = products(self.probes, self.sample.vectors)
         return _measure(self, scores, a)
-
-    @cached_property
-    def elongation(self) -> Float64Array:
-        """How much more the rows scatter in the direction of each probe (n,) than on average."""
-        return self.lists.elongation(self.probes)
 
     def highest(self, sharpness: Float64Array, log_seen: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Log-mass and mean score (n, m) expected of the unread lists where the highest scores are everything.
@@ -89,7 +85,11 @@ class Measured:
 
 
 def with_tail(
-    log_seen: Float64Array, mean_seen: Float64Array, sharpness: Float64Array, unread: Unread, misfit: Misfit
+    log_seen: Float64Array,
+    mean_seen: Float64Array,
+    sharpness: Float64Array,
+    unread: Unread,
+    calibration: TailCalibration,
 ) -> Float64Array:
     """Log-mass, mean score and their standard errors (4, n, m) of everything, from those of the lists that were read."""
     whole = np.zeros((4, *log_seen.shape))
@@ -102,10 +102,10 @@ def with_tail(
         for column in np.flatnonzero(within):
             a = float(sharpness[column])
             measured = _measure(unread, scores, a)
-            whole[:, :, column] = _averaged(log_seen[:, column], mean_seen[:, column], measured, *misfit.at(a))
+            whole[:, :, column] = _averaged(log_seen[:, column], mean_seen[:, column], measured, *calibration.at(a))
     if not within.all():
         seen = log_seen[:, ~within], mean_seen[:, ~within], sharpness[~within]
-        whole[:, :, ~within] = _extremes(*seen, unread, *misfit.beyond(sharpness[~within]))
+        whole[:, :, ~within] = _extremes(*seen, unread, *calibration.beyond(sharpness[~within]))
     return whole
 
 
@@ -145,24 +145,24 @@ def _averaged(
     mean_seen: Float64Array,
     measured: Measured,
     bias: float,
-    misfit: float,
+    spread: float,
     mean_bias: float,
-    mean_misfit: float,
+    mean_spread: float,
 ) -> Estimate:
     expected = measured.expected * np.exp(bias)
     there = expected > 0
     unit = np.where(there, expected, 1.0)
-    ratio, error = _average(1.0, misfit, measured.sampled / unit, measured.error / unit)
+    ratio, error = _average(1.0, spread, measured.sampled / unit, measured.error / unit)
     mean_far, mean_error = _average(
-        measured.expected_mean + mean_bias, mean_misfit, measured.sampled_mean, measured.mean_error
+        measured.expected_mean + mean_bias, mean_spread, measured.sampled_mean, measured.mean_error
     )
     log_far = np.where(there, measured.log_unit + np.log(unit * np.maximum(ratio, LEAST_SHARE)), -np.inf)
     log_mass = np.logaddexp(log_seen, log_far)
     share = np.exp(log_far - log_mass)
     apart = mean_far - mean_seen
     # The mean of all moves with that of the unread part, and with its share.
-    spread = np.hypot(share * mean_error, share * (1 - share) * apart * error)
-    return log_mass, mean_seen + share * apart, share * error, spread
+    whole_mean_error = np.hypot(share * mean_error, share * (1 - share) * apart * error)
+    return log_mass, mean_seen + share * apart, share * error, whole_mean_error
 
 
 def _average(

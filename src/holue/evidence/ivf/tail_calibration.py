@@ -1,4 +1,4 @@
-"""Misfit: how far the expected mass of unread lists was from the true one, for rows of the gallery that were left out in turn.
+"""TailCalibration: how far the expected mass of unread lists was from the true one, for left-out rows of the gallery.
 
 Rows of the gallery, as they are and blurred, stand in for probes. At a small sharpness the logarithm of true over
 expected mass gives a bias, which is corrected for, and a spread, which is the standard error of the correction. At a
@@ -25,7 +25,7 @@ ENDS = (0.5, 0.00135, 0.99865)
 
 
 @dataclass(frozen=True, eq=False)
-class Misfit:
+class TailCalibration:
     """What was learned at g ascending small sharpnesses and at e large ones."""
 
     sharpness: Float64Array  # (g,)

@@ -1,13 +1,13 @@
-"""Loops: the compiled inside of the kernels. A cached compilation notices only changes in its own file.
+"""Exponential sums: the compiled loops that turn scores into a running top and running sums.
 
 The fast loops read float32 cosines while they are still in the cache, in chunks of ``CHUNK`` subjects: one pass finds the
 chunk's best score, and only if that can enter the top, or raise the running maximum ``p``, is anything compared or rescaled.
 Then per sharpness ``a`` the chunk adds ``Σ e^{a(s−p)}`` and ``Σ (s−p) e^{a(s−p)}``, with one vectorised exponential per score:
 
-    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial (relative error 2e-7).
+    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial (relative error 1e-7).
 
-Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 over 8 or more
-lanes, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
+Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 in vectors
+of 8, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
 that of the cosine times the sharpness, plus at most 4e-6. A chunk whose best score weighs less than 2^-48 of the maximum's is not
 weighed, nor are 32 neighbours whose best does, which leaves out less than 4e-15 K of the mass.
 
@@ -19,7 +19,10 @@ The linked loops are the plain float64 form of the same sums, for every link and
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -28,19 +31,20 @@ from holue.evidence.kernels.row_products import multiply_rows
 from holue.evidence.kernels.simd import (
     FLOATS,
     INT64,
-    LANES,
+    POWER_POLYNOMIAL,
+    VECTOR_LENGTH,
     add_across,
     add_each,
     any_above,
-    ask_for,
+    broadcast,
     constant,
-    greater,
     load,
+    maximum,
     multiply_add,
     powers_of_two,
+    prefetch,
     row_starts,
     save,
-    spread,
 )
 from holue.sphere.compiled import njit
 
@@ -48,26 +52,42 @@ CHUNK = 512
 """Subjects weighed at once: 2 KiB of scores."""
 GROUP = 32
 """Subjects compared with the top at once, in a chunk whose best score belongs there."""
-TILE_SUBJECTS, TILE_PROBES = 4, 3
+ROW_TILE_SUBJECTS, ROW_TILE_PROBES = 4, 3
 """Subjects × probes multiplied at once."""
-ROW_BY_ROW = 5
+PROBES_ROW_BY_ROW = 5
 """Up to so many probes the memory is slower than multiplying them one by one with each row it brings; measured."""
 
 _UNNOTICED = np.float32(-48.0)  # all that is left out of K subjects is less than K · 2^-48 of a sum that is at least 1
 _LOWEST = np.float32(-125.0)  # the least exponent of which 2^r · 2^f is a normal float32
 _WIDEST = np.float32(2.05)  # two cosines are at most 2 apart, and rounding
-_C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
-    np.float32(c) for c in (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398931, 0.00015353531)
-)
+_C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(c) for c in POWER_POLYNOMIAL)
 _BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
-_STEP = 4 * LANES  # scores weighed side by side
+_STEP = 4 * VECTOR_LENGTH  # scores weighed side by side
 _LINE = 16  # float32 in a cache line
-_WHOLE = types.intp
-_ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over vector lanes
+_INDEX = types.intp
+_ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over SIMD vectors
+
+
+class RunningSums(NamedTuple):
+    """What some probes have seen so far, as the loops take it; everything is changed in place."""
+
+    top_scores: npt.NDArray[np.float64]  # (n, k) best first
+    top_index: npt.NDArray[np.int64]  # (n, k)
+    sharpness: npt.NDArray[np.float64]  # (m,) a
+    slope: npt.NDArray[np.float32]  # (m,) a / ln 2
+    peak: npt.NDArray[np.float64]  # (n,) p, the highest score
+    mass: npt.NDArray[np.float64]  # (n, m) Σ e^{a(s−p)}
+    moment: npt.NDArray[np.float64]  # (n, m) Σ (s−p) e^{a(s−p)}
+
+
+def slopes(sharpness: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Sharpness in powers of two, ``a / ln 2``."""
+    # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
+    return np.asarray(np.minimum(sharpness / np.log(2.0), 1e30), dtype=np.float32)
 
 
 @intrinsic
-def _greater(typing_context, left, right):
+def _maximum_of_two(typing_context, left, right):
     """The greater of two float32. Python's ``max`` is honest about NaN, and for that reason is not vectorised."""
 
     def generate(context, builder, signature, arguments):
@@ -78,10 +98,10 @@ def _greater(typing_context, left, right):
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _highest(row):
+def _maximum(row):
     best = row[0]
     for j in range(row.shape[0]):
-        best = _greater(best, row[j])
+        best = _maximum_of_two(best, row[j])
     return best
 
 
@@ -90,7 +110,7 @@ def _power_of_two(exponent):
     """``2^x`` for ``x`` in −126 … 0, in float32."""
     whole = np.rint(exponent)
     f = exponent - whole
-    fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * (_C5 + f * _C6)))))
+    fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * _C5))))
     return fraction * np.int32((np.int32(whole) + _BIAS) << _FRACTION_BITS).view(np.float32)
 
 
@@ -101,7 +121,7 @@ def _weigh(row, peak, slope):
     moment = np.float32(0.0)
     for j in range(row.shape[0]):
         below = row[j] - peak
-        weight = _power_of_two(_greater(slope * below, _LOWEST))
+        weight = _power_of_two(_maximum_of_two(slope * below, _LOWEST))
         mass += weight
         moment += below * weight
     return mass, moment
@@ -117,7 +137,7 @@ def _weigher(wide):
     def generate(context, builder, signature, arguments):
         row, end, *numbers = arguments
         start = context.make_array(signature.args[0])(context, builder, row).data
-        peak, slope, lowest, faint = (spread(builder, number) for number in numbers)
+        peak, slope, lowest, faint = (broadcast(builder, number) for number in numbers)
         sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(2)] for _ in range(2)]
 
         def add(below):
@@ -127,18 +147,18 @@ def _weigher(wide):
                 builder.store(multiply_add(builder, x, weight, builder.load(moment)), moment)
 
         with cgutils.for_range_slice(builder, INT64(0), end, INT64(_STEP)) as (j, _):
-            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, LANES)]
+            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, VECTOR_LENGTH)]
             below = [builder.fsub(load(builder, start, at, FLOATS), peak) for at in places]
             if wide:
                 with builder.if_then(any_above(builder, below, faint)):
-                    add([greater(builder, x, lowest) for x in below])
+                    add([maximum(builder, x, lowest) for x in below])
             else:
                 add(below)
         results = [add_across(builder, builder.fadd(builder.load(even), builder.load(odd))) for even, odd in sums]
         return context.make_tuple(builder, signature.return_type, results)
 
     def weigh(typing_context, row, end, peak, slope, lowest, faint):
-        return types.UniTuple(types.float32, 2)(row, _WHOLE, *[types.float32] * 4), generate
+        return types.UniTuple(types.float32, 2)(row, _INDEX, *[types.float32] * 4), generate
 
     return intrinsic(weigh)
 
@@ -186,20 +206,18 @@ def _insert(row, first_subject, top_scores, top_index):
 
 
 @njit(cache=True, nogil=True)
-def absorb_cosines(scores, width, first_subject, top_scores, top_index, sharpness, slope, peak, mass, moment):
-    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums.
-
-    ``slope`` is the sharpness in powers of two, ``a / ln 2``, as float32.
-    """
+def absorb_cosines(scores, width, first_subject, sums):
+    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums."""
+    top_scores, top_index, sharpness, slope, peak, mass, moment = sums
     top_k = top_scores.shape[1]
     for i in range(top_scores.shape[0]):
         for begin in range(0, width, CHUNK):
             row = scores[i, begin : min(begin + CHUNK, width)]
-            best = _highest(row)
+            best = _maximum(row)
             if top_k > 0 and best >= top_scores[i, top_k - 1]:
                 for at in range(0, row.shape[0], GROUP):
                     group = row[at : min(at + GROUP, row.shape[0])]
-                    if _highest(group) >= top_scores[i, top_k - 1]:
+                    if _maximum(group) >= top_scores[i, top_k - 1]:
                         _insert(group, first_subject + begin + at, top_scores[i], top_index[i])
             if best > peak[i]:
                 if peak[i] > -np.inf:
@@ -229,11 +247,11 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
 
     def generate(context, builder, signature, arguments):
         block, row, last, probes, i, length, scores, j = arguments
-        subjects, _ = row_starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
-        directions, _ = row_starts(context, builder, signature.args[3], probes, i, TILE_PROBES)
-        places, _ = row_starts(context, builder, signature.args[6], scores, i, TILE_PROBES)
+        subjects, _ = row_starts(context, builder, signature.args[0], block, row, ROW_TILE_SUBJECTS, last)
+        directions, _ = row_starts(context, builder, signature.args[3], probes, i, ROW_TILE_PROBES)
+        places, _ = row_starts(context, builder, signature.args[6], scores, i, ROW_TILE_PROBES)
         sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in subjects] for _ in directions]
-        with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
+        with cgutils.for_range_slice(builder, INT64(0), length, INT64(VECTOR_LENGTH)) as (t, _):
             # The probes are held and one subject passes at a time: three, one and twelve sums fill sixteen registers.
             held = [load(builder, start, t, FLOATS) for start in directions]
             for number, start in enumerate(subjects):
@@ -244,43 +262,43 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
             save(builder, add_each(builder, [builder.load(total) for total in own]), place, j)
         return context.get_dummy_value()
 
-    return types.void(block, _WHOLE, _WHOLE, probes, _WHOLE, _WHOLE, scores, _WHOLE), generate
+    return types.void(block, _INDEX, _INDEX, probes, _INDEX, _INDEX, scores, _INDEX), generate
 
 
 @intrinsic
-def _fetch(typing_context, block, row, last):
-    """Ask the memory for the four subjects from ``row``, which are next: short rows end before it would have guessed them."""
+def _prefetch_rows(typing_context, block, row, last):
+    """Prefetch the four subjects from ``row``, which are next: the processor does not predict the end of short rows."""
 
     def generate(context, builder, signature, arguments):
         block, row, last = arguments
-        starts, width = row_starts(context, builder, signature.args[0], block, row, TILE_SUBJECTS, last)
+        starts, width = row_starts(context, builder, signature.args[0], block, row, ROW_TILE_SUBJECTS, last)
         with cgutils.for_range_slice(builder, INT64(0), width, INT64(_LINE)) as (t, _):
             for start in starts:
-                ask_for(builder, builder.gep(start, [t]), 0)
+                prefetch(builder, builder.gep(start, [t]), 0)
         return context.get_dummy_value()
 
-    return types.void(block, _WHOLE, _WHOLE), generate
+    return types.void(block, _INDEX, _INDEX), generate
 
 
 @njit(cache=True, nogil=True)
 def multiply(probes, block, begin, width, scores, at):
     """Products of the probes with the rows ``begin .. begin + width`` of a block, written to ``scores`` from column ``at`` on.
 
-    Three probes at a time, but few of them, and what is left of many, one by one; eight columns at a time, so ``scores`` has room
-    up to the next multiple.
+    Three probes at a time, but few of them, and what is left of many, one by one; eight columns at a time, so ``scores`` is as
+    wide as the next multiple.
     """
     n, dim = probes.shape
-    last, whole = block.shape[0] - 1, dim - dim % LANES
-    if n <= ROW_BY_ROW:
-        for j in range(0, width, LANES):
+    last, whole = block.shape[0] - 1, dim - dim % VECTOR_LENGTH
+    if n <= PROBES_ROW_BY_ROW:
+        for j in range(0, width, VECTOR_LENGTH):
             for i in range(n):
                 multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
     else:
-        threes = n - n % TILE_PROBES
-        for j in range(0, width, LANES):
-            for four in range(j, min(j + LANES, width), TILE_SUBJECTS):
-                _fetch(block, begin + four + TILE_SUBJECTS, last)
-                for i in range(0, threes, TILE_PROBES):
+        threes = n - n % ROW_TILE_PROBES
+        for j in range(0, width, VECTOR_LENGTH):
+            for four in range(j, min(j + VECTOR_LENGTH, width), ROW_TILE_SUBJECTS):
+                _prefetch_rows(block, begin + four + ROW_TILE_SUBJECTS, last)
+                for i in range(0, threes, ROW_TILE_PROBES):
                     _tile(block, begin + four, last, probes, i, whole, scores, at + four)
             for i in range(threes, n):
                 multiply_rows(block, begin + j, last, probes, i, whole, scores, at + j)
@@ -291,17 +309,15 @@ def multiply(probes, block, begin, width, scores, at):
 
 
 @njit(cache=True, nogil=True)
-def sweep(probes, block, first_subject, scores, top_scores, top_index, sharpness, slope, peak, mass, moment):
+def sweep(probes, block, first_subject, scores, sums):
     """Multiply and absorb chunk by chunk: for few probes, where a gallery row is worth reading only once.
 
-    ``scores`` (n, CHUNK) is room for one chunk.
+    ``scores`` (n, CHUNK) is a scratch buffer.
     """
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
         multiply(probes, block, begin, width, scores, 0)
-        absorb_cosines(
-            scores, width, first_subject + begin, top_scores, top_index, sharpness, slope, peak, mass, moment
-        )
+        absorb_cosines(scores, width, first_subject + begin, sums)
 
 
 @njit(cache=True, nogil=True)

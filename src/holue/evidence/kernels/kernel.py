@@ -2,7 +2,8 @@
 
 Four kernels give the same evidence: ``SweepKernel`` for few float32 probes (bound by reading the gallery once), ``PanelKernel``
 for many (bound by multiplying) or, where the processor has wider vectors than it uses, ``ProductKernel`` (by the matrix library),
-and ``LinkedKernel`` for every other link and precision.
+and ``LinkedKernel`` for every other link and precision. Their scores differ by rounding; ``CanonicalKernel`` decides the top
+where that matters.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.kernels.canonical_scores import score_all
 from holue.evidence.kernels.exponential_sums import CHUNK, absorb_cosines, absorb_mass, absorb_top, sweep
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, are_fastest, in_tiles, panel_room, sweep_panels
+from holue.evidence.kernels.packed_panels import PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch, sweep_panels
 from holue.evidence.link import Link, cosine_link
 from holue.gallery.embeddings import Float64Array, FloatArray
 
 Float32Array = npt.NDArray[np.float32]
-Room = tuple[Float32Array, ...]
+Scratch = tuple[FloatArray, ...]
 
 FEW_PROBES = 64
 """Up to so many probes the sweep is faster than the matrix library; measured at d = 128 and 512."""
@@ -44,11 +46,11 @@ class Kernel(Protocol):
         """Whether it calls the matrix library, which then has to be held to one thread."""
         ...
 
-    def room(self) -> Room:
-        """A thread's own place for what is computed on the way, made once: new memory for each block costs a tenth of it."""
+    def scratch(self) -> Scratch:
+        """A worker's own scratch buffers, made once: allocating them for each block costs a tenth of the scan."""
         ...
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
         """Take one gallery block, whose first row is ``first_subject`` of the gallery, into the sums."""
         ...
 
@@ -59,7 +61,7 @@ def kernel_for(probes: FloatArray, link: Link) -> Kernel:
         return LinkedKernel(probes, link)
     if len(probes) <= FEW_PROBES:
         return SweepKernel(probes)
-    return PanelKernel(probes, in_tiles(probes)) if are_fastest() else ProductKernel(probes)
+    return PanelKernel(probes, pack_probes(probes)) if are_fastest() else ProductKernel(probes)
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,11 @@ class LinkedKernel:
         """Subjects at once."""
         return SUBJECT_BLOCK
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """None: the link makes new arrays anyway."""
         return ()
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
         """Take in one block."""
         held = block.astype(self.probes.dtype, copy=False)
         for first in range(0, len(self.probes), PROBE_BLOCK):
@@ -88,6 +90,30 @@ class LinkedKernel:
             scores = self.probes[rows] @ held.T
             absorb_top(scores, first_subject, part.top_scores, part.top_index)
             absorb_mass(self.link(scores, first), part.sharpness, part.peak, part.mass, part.moment)
+        sums.n_subjects += len(block)
+
+
+@dataclass(frozen=True)
+class CanonicalKernel:
+    """Canonical scores of few probes, for the top alone; slower than the other kernels."""
+
+    probes: Float64Array
+    uses_blas: bool = False
+
+    @property
+    def block_rows(self) -> int:
+        """Subjects at once."""
+        return CHUNK
+
+    def scratch(self) -> Scratch:
+        """For the scores of one block."""
+        return (np.empty((len(self.probes), CHUNK)),)
+
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
+        """Take in one block."""
+        scores = scratch[0][:, : len(block)]
+        score_all(np.ascontiguousarray(block, dtype=np.result_type(block.dtype, np.float32)), self.probes, scores)
+        absorb_top(scores, first_subject, sums.top_scores, sums.top_index)
         sums.n_subjects += len(block)
 
 
@@ -103,19 +129,19 @@ class ProductKernel:
         """Subjects at once."""
         return PRODUCT_BLOCK if len(self.probes) > PROBE_BLOCK // 2 else 2 * PRODUCT_BLOCK
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the scores of one block of probes with one of subjects."""
         return (np.empty(min(len(self.probes), PROBE_BLOCK) * self.block_rows, dtype=np.float32),)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
         """Take in one block."""
         held = block.astype(np.float32, copy=False)
         for first in range(0, len(self.probes), PROBE_BLOCK):
             rows = slice(first, first + PROBE_BLOCK)
             probes = self.probes[rows]
-            scores = room[0][: len(probes) * len(held)].reshape(len(probes), len(held))
+            scores = scratch[0][: len(probes) * len(held)].reshape(len(probes), len(held))
             np.matmul(probes, held.T, out=scores)
-            absorb_cosines(scores, len(block), first_subject, *_sums(sums.rows(rows)))
+            absorb_cosines(scores, len(block), first_subject, sums.rows(rows).arrays)
         sums.n_subjects += len(block)
 
 
@@ -132,14 +158,14 @@ class PanelKernel:
         """Subjects at once."""
         return SWEEP_BLOCK
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the panels of one chunk and the scores of some probes."""
-        return panel_room(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+        return panel_scratch(self.probes.shape[1], np.float32), np.empty((PROBES_PER_PASS, CHUNK), dtype=np.float32)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
         """Take in one block."""
         held = np.ascontiguousarray(block, dtype=np.float32)
-        sweep_panels(self.tiles, held, first_subject, *room, *_sums(sums))
+        sweep_panels(self.tiles, held, first_subject, *scratch, sums.arrays)
         sums.n_subjects += len(block)
 
 
@@ -155,23 +181,12 @@ class SweepKernel:
         """Subjects at once."""
         return SWEEP_BLOCK
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the scores of one chunk."""
         return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, room: Room) -> None:
+    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
         """Take in one block."""
         held = np.ascontiguousarray(block, dtype=np.float32)
-        sweep(self.probes, held, first_subject, *room, *_sums(sums))
+        sweep(self.probes, held, first_subject, *scratch, sums.arrays)
         sums.n_subjects += len(block)
-
-
-def slopes(sharpness: Float64Array) -> Float32Array:
-    """Sharpness in powers of two, as the loops take it."""
-    # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
-    return np.asarray(np.minimum(sharpness / np.log(2.0), 1e30), dtype=np.float32)
-
-
-def _sums(sums: Accumulator) -> tuple[npt.NDArray[np.generic], ...]:
-    slope = slopes(sums.sharpness)
-    return sums.top_scores, sums.top_index, sums.sharpness, slope, sums.peak, sums.mass, sums.moment

@@ -1,9 +1,8 @@
-"""Row products: one probe times eight rows, read one after another as memory likes best, of float32, float16 or int8.
+"""Row products: one probe times eight rows of float32, float16 or int8, read one row after another.
 
-For one probe a scan is bound by reading the gallery. The lanes of eight rows are added across together, which costs less than the
-time the memory needs; what comes next is asked for ahead. Every score is summed in the same order, so equal rows score equally,
-and a rounding error can be bounded: ``RUNNING`` sums of eight lanes, added in pairs, and three halvings of the lanes. As with
-``lanes.py``, touch the files with loops after a change here.
+A scan of one probe is bound by reading the gallery in memory order. The vectors of eight rows are added up together, which takes
+less time than reading them, and the next rows are prefetched. Every score is summed in the same order, so equal rows score
+equally and the rounding error can be bounded: ``RUNNING`` vectors of sums, added in pairs, and a vector added by halves.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -21,22 +20,22 @@ from holue.evidence.kernels.simd import (
     INT32,
     INT64,
     INTS,
-    LANES,
+    VECTOR_LENGTH,
     add_each,
-    ask_for,
     load,
     multiply_add,
+    prefetch,
     row_starts,
     save,
     shuffle,
 )
 
 RUNNING = 4
-"""Running sums of a product, each of eight lanes."""
+"""Running sums of a product, each a vector of eight."""
 
 _LINE = 64  # bytes
 _BYTES, _SHORTS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), 16)
-_HALVES, _MANY_INTS = ir.VectorType(ir.HalfType(), LANES), ir.VectorType(INT32, 16)
+_HALVES, _MANY_INTS = ir.VectorType(ir.HalfType(), VECTOR_LENGTH), ir.VectorType(INT32, 16)
 
 
 def floats(builder, start, at):
@@ -46,7 +45,7 @@ def floats(builder, start, at):
 
 def halves(builder, start, at):
     """Eight float16, read as their bits, in float32."""
-    bits = load(builder, start, at, ir.VectorType(ir.IntType(16), LANES))
+    bits = load(builder, start, at, ir.VectorType(ir.IntType(16), VECTOR_LENGTH))
     return builder.fpext(builder.bitcast(bits, _HALVES), FLOATS)
 
 
@@ -69,8 +68,8 @@ def _byte_step(builder, start, probe, at, total):
     return builder.add(total, pairs)
 
 
-# By the type of a row's numbers: the step, how many numbers it takes, of how many bytes each is, and how many bytes ahead of what
-# is read the memory is asked for, as measured.
+# By the type of a row's numbers: the step, how many numbers it takes, of how many bytes each is, and how many bytes ahead
+# rows are prefetched, as measured.
 _STEPS = {
     types.float32: (_float_step, 8, 4, 512),
     types.uint16: (_half_step, 8, 2, 1024),
@@ -89,11 +88,11 @@ def multiply_rows(typing_context, rows, row, last, probes, i, length, scores, j)
 
     def generate(context, builder, signature, arguments):
         rows, row, last, probes, i, length, scores, j = arguments
-        starts, _ = row_starts(context, builder, signature.args[0], rows, row, LANES, last)
+        starts, _ = row_starts(context, builder, signature.args[0], rows, row, VECTOR_LENGTH, last)
         (probe,), _ = row_starts(context, builder, signature.args[3], probes, i, 1)
         (place,), _ = row_starts(context, builder, signature.args[6], scores, i, 1)
         kind = INTS if step is _byte_step else FLOATS
-        zero, add = ir.Constant(kind, [0] * LANES), builder.add if kind == INTS else builder.fadd
+        zero, add = ir.Constant(kind, [0] * VECTOR_LENGTH), builder.add if kind == INTS else builder.fadd
         sums = [cgutils.alloca_once_value(builder, zero) for _ in range(RUNNING)]
         at_once = RUNNING * width
         whole = builder.sub(length, builder.srem(length, INT64(at_once)))
@@ -103,7 +102,7 @@ def multiply_rows(typing_context, rows, row, last, probes, i, length, scores, j)
                 builder.store(zero, own)
             with cgutils.for_range_slice(builder, INT64(0), whole, INT64(at_once)) as (t, _):
                 for line in range(0, at_once * size, _LINE):
-                    ask_for(builder, builder.gep(start, [t]), ahead + line)
+                    prefetch(builder, builder.gep(start, [t]), ahead + line)
                 for number, own in enumerate(sums):
                     at = builder.add(t, INT64(number * width))
                     builder.store(step(builder, start, probe, at, builder.load(own)), own)

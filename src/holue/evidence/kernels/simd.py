@@ -1,7 +1,6 @@
-"""Lanes: pieces of generated code that work on eight numbers at once.
+"""SIMD vectors: pieces of generated code that work on vectors of eight numbers.
 
-They are written out because the compiler would choose another form for sums whose roundings are bounded, or none at all. What
-contains them is cached by the file it stands in: after a change here, touch the files with loops.
+They are written out because the compiler would choose another form for sums whose roundings are bounded, or none at all.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -13,37 +12,40 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 
-LANES = 8
+VECTOR_LENGTH = 8
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
-FLOATS, INTS = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(INT32, LANES)
+FLOATS, INTS = ir.VectorType(ir.FloatType(), VECTOR_LENGTH), ir.VectorType(INT32, VECTOR_LENGTH)
 CONTRACT = ("contract",)
 
-_POLYNOMIAL = (
+POWER_POLYNOMIAL = (
     1.0,
     0.6931470036506653,
     0.24022242426872253,
     0.05550733581185341,
     0.009671512991189957,
     0.001326472731307149,
-)  # the least relative error of degree 5 on [−½, ½] with 2^0 = 1: 9e-8
+)
+"""Of 2^f: the least relative error of degree 5 on [−½, ½] with 2^0 = 1, which is 9e-8."""
 _ROUNDER = 1.5 * 2**23  # added to a small float32 it rounds it, and its lowest bits become the whole number
 _FRACTION_BITS = 23  # of the float32 format
 
 
 def constant(value):
-    """One float32 in all lanes."""
-    return ir.Constant(FLOATS, [float(np.float32(value))] * LANES)
+    """A vector of one float32, repeated."""
+    return ir.Constant(FLOATS, [float(np.float32(value))] * VECTOR_LENGTH)
 
 
 def shuffle(builder, vector, order):
-    """Some lanes of a vector, in that order."""
+    """Some elements of a vector, in that order."""
     return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(INT32, len(order)), order))
 
 
-def spread(builder, number):
-    """One number in all lanes."""
-    kind = ir.VectorType(number.type, LANES)
-    return shuffle(builder, builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0)), [0] * LANES)
+def broadcast(builder, number):
+    """A vector of one number, repeated."""
+    kind = ir.VectorType(number.type, VECTOR_LENGTH)
+    return shuffle(
+        builder, builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0)), [0] * VECTOR_LENGTH
+    )
 
 
 def load(builder, start, at, kind):
@@ -56,8 +58,8 @@ def save(builder, vector, start, at):
     builder.store(vector, builder.bitcast(builder.gep(start, [at]), vector.type.as_pointer()), align=1)
 
 
-def ask_for(builder, start, bytes_ahead):
-    """Ask the memory for what lies some bytes ahead of an address, and will be read."""
+def prefetch(builder, start, bytes_ahead):
+    """Prefetch the cache line that lies some bytes ahead of an address."""
     address = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [address, INT32, INT32, INT32])
     prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
@@ -65,18 +67,18 @@ def ask_for(builder, start, bytes_ahead):
     builder.call(prefetch, [line, INT32(0), INT32(3), INT32(1)])  # to read, into every cache, as data
 
 
-def greater(builder, left, right):
-    """The greater of two in every lane."""
+def maximum(builder, left, right):
+    """The greater of two vectors, element by element."""
     condition = builder.fcmp_ordered(">", left, right, flags=("fast",))
     return builder.select(condition, left, right, flags=("fast",))
 
 
 def any_above(builder, vectors, bar):
-    """Whether any lane of four vectors is above that of ``bar``."""
+    """Whether any element of four vectors is above that of ``bar``."""
     a, b, c, d = vectors
-    best = greater(builder, greater(builder, a, b), greater(builder, c, d))
-    flags = builder.bitcast(builder.fcmp_ordered(">", best, bar), ir.IntType(LANES))
-    return builder.icmp_unsigned("!=", flags, ir.IntType(LANES)(0))
+    best = maximum(builder, maximum(builder, a, b), maximum(builder, c, d))
+    flags = builder.bitcast(builder.fcmp_ordered(">", best, bar), ir.IntType(VECTOR_LENGTH))
+    return builder.icmp_unsigned("!=", flags, ir.IntType(VECTOR_LENGTH)(0))
 
 
 def multiply_add(builder, x, y, z):
@@ -89,13 +91,13 @@ def powers_of_two(builder, slope, vectors):
 
     ``slope·x`` is in −125 … 0. Its whole part is added to the exponent bits of the polynomial of the rest.
     """
-    rounder, bits = constant(_ROUNDER), ir.Constant(INTS, [_FRACTION_BITS] * LANES)
+    rounder, bits = constant(_ROUNDER), ir.Constant(INTS, [_FRACTION_BITS] * VECTOR_LENGTH)
     rounded = [multiply_add(builder, slope, x, rounder) for x in vectors]
     whole = [builder.fsub(x, rounder) for x in rounded]
     exponent = [builder.fmul(slope, x, flags=CONTRACT) for x in vectors]
     f = [builder.fsub(x, y, flags=CONTRACT) for x, y in zip(exponent, whole)]
-    fraction = [constant(_POLYNOMIAL[-1]) for _ in f]
-    for coefficient in _POLYNOMIAL[-2::-1]:
+    fraction = [constant(POWER_POLYNOMIAL[-1]) for _ in f]
+    for coefficient in POWER_POLYNOMIAL[-2::-1]:
         fraction = [multiply_add(builder, x, y, constant(coefficient)) for x, y in zip(fraction, f)]
     power = [builder.shl(builder.bitcast(x, INTS), bits) for x in rounded]
     raised = [builder.add(x, builder.bitcast(y, INTS)) for x, y in zip(power, fraction)]
@@ -103,15 +105,17 @@ def powers_of_two(builder, slope, vectors):
 
 
 def add_across(builder, vector):
-    """The sum of the eight lanes, of floating point or whole numbers."""
-    add = builder.fadd if vector.type == FLOATS else builder.add
+    """The sum of a vector, of floating point or whole numbers, in one order: halves, quarters, neighbours."""
+    add = builder.add if isinstance(vector.type.element, ir.IntType) else builder.fadd
     for distance in (4, 2, 1):
-        vector = add(vector, shuffle(builder, vector, [(lane + distance) % LANES for lane in range(LANES)]))
+        vector = add(
+            vector, shuffle(builder, vector, [(place + distance) % VECTOR_LENGTH for place in range(VECTOR_LENGTH)])
+        )
     return builder.extract_element(vector, INT32(0))
 
 
 def add_each(builder, vectors):
-    """The sums of the lanes of four vectors or of eight, as one vector of four or eight."""
+    """The sum of each of four vectors or of eight, as one vector of four or eight."""
     add = builder.fadd if vectors[0].type == FLOATS else builder.add
 
     def halves(left, right, low, high):
@@ -130,7 +134,7 @@ def add_each(builder, vectors):
 
 def transposed(builder, rows):
     """Eight vectors of eight as the eight vectors across them: three times each of the first four is mixed with its partner."""
-    low, high = ([lane for pair in range(first, first + 4) for lane in (pair, pair + 8)] for first in (0, 4))
+    low, high = ([place for pair in range(first, first + 4) for place in (pair, pair + 8)] for first in (0, 4))
     for _ in range(3):
         pairs = [(rows[number], rows[number + 4]) for number in range(4)]
         rows = [builder.shuffle_vector(a, b, ir.Constant(INTS, order)) for a, b in pairs for order in (low, high)]

@@ -1,12 +1,9 @@
-"""Bounded loops: the compiled inside of bounded sums; chunks and sums as in ``loops.py``, with what certifies them.
+"""Bounded loops: the compiled inside of bounded sums: ``exponential_sums.py`` with what certifies the result.
 
-Beside mass and moment a chunk adds what bounds the error of both (see ``bounds.py``): with ``w = e^{a(ŝ−p)}``, ``x = ŝ − p`` and
-the row's own error ``e``, the seven sums ``Σw, Σxw, Σx²w, Σw², Σxw², Σx²w², Σew``.
+Beside mass and moment a chunk adds what bounds the error of both (see ``error_bounds.py``): with ``w = e^{a(ŝ−p)}``,
+``x = ŝ − p`` and the row's own error ``e``, the seven sums ``Σw, Σxw, Σx²w, Σw², Σxw², Σx²w², Σew``.
 
 A row's *key* ``ŝ + e`` is the most its exact score can be. The subjects with the highest keys are kept, to be scored exactly.
-
-What is compiled here contains functions of ``loops.py`` and ``lanes.py``: after a change there, touch this file and
-``compressed_loops.py`` and ``code_tiles.py``, or the cache keeps the old ones.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
@@ -14,7 +11,10 @@ What is compiled here contains functions of ``loops.py`` and ``lanes.py``: after
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
@@ -22,53 +22,67 @@ from numba.extending import intrinsic
 
 from holue.evidence.kernels.exponential_sums import (
     _ANY_ORDER,
-    _WHOLE,
+    _INDEX,
     CHUNK,
-    _greater,
-    _highest,
     _insert,
+    _maximum,
+    _maximum_of_two,
     _power_of_two,
 )
 from holue.evidence.kernels.simd import (
     FLOATS,
     INT32,
     INT64,
-    LANES,
+    VECTOR_LENGTH,
     add_across,
     any_above,
+    broadcast,
     constant,
-    greater,
     load,
+    maximum,
     multiply_add,
     powers_of_two,
-    spread,
 )
 from holue.sphere.compiled import njit
 
-SUMS = 7
-"""Sums per probe and sharpness."""
+N_SUMS = 7
+MASS, MOMENT, SECOND_MOMENT, SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT, ERROR_MASS = range(N_SUMS)
+"""Places of the sums Σw, Σxw, Σx²w, Σw², Σxw², Σx²w² and Σew of a probe at one sharpness."""
+
+
+class BoundedArrays(NamedTuple):
+    """What some probes have seen of a compressed gallery so far, as the loops take it; everything is changed in place."""
+
+    keys: npt.NDArray[np.float64]  # (n, R) the highest keys ŝ + e, best first; −inf where unfilled
+    subjects: npt.NDArray[np.int64]  # (n, R) whose they are
+    sharpness: npt.NDArray[np.float64]  # (m,) a
+    slope: npt.NDArray[np.float32]  # (m,) a / ln 2
+    peak: npt.NDArray[np.float64]  # (n,) p, the highest score
+    sums: npt.NDArray[np.float64]  # (n, m, 7)
+
 
 _LOWEST = np.float32(-44.0)  # of a weight's power of two: all that is less may be left out, and is bounded
 _LEAST = np.finfo(np.float32).min
-_STEP = 4 * LANES  # scores weighed side by side
+_STEP = 4 * VECTOR_LENGTH  # scores weighed side by side
 
 
 @njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
 def _weigh_with_errors(row, errors, peak, slope):
     """The seven sums of a few scores."""
-    s0 = s1 = s2 = q0 = q1 = q2 = e1 = np.float32(0.0)
+    mass = moment = second_moment = np.float32(0.0)
+    square_mass = square_moment = square_second_moment = error_mass = np.float32(0.0)
     for j in range(row.shape[0]):
         x = row[j] - peak
-        w = _power_of_two(_greater(slope * x, _LOWEST))
+        w = _power_of_two(_maximum_of_two(slope * x, _LOWEST))
         xw = x * w
-        s0 += w
-        s1 += xw
-        s2 += x * xw
-        q0 += w * w
-        q1 += w * xw
-        q2 += xw * xw
-        e1 += errors[j] * w
-    return s0, s1, s2, q0, q1, q2, e1
+        mass += w
+        moment += xw
+        second_moment += x * xw
+        square_mass += w * w
+        square_moment += w * xw
+        square_second_moment += xw * xw
+        error_mass += errors[j] * w
+    return mass, moment, second_moment, square_mass, square_moment, square_second_moment, error_mass
 
 
 def _add_weighed(builder, sums, x, w, e):
@@ -81,7 +95,7 @@ def _add_weighed(builder, sums, x, w, e):
 
 
 @intrinsic
-def _weigh_lanes(typing_context, row, errors, end, peak, slope, lowest):
+def _weigh_vectors(typing_context, row, errors, end, peak, slope, lowest):
     """The seven sums over the first ``end`` scores, a multiple of 32; ``slope·lowest`` is the least exponent.
 
     Of 32 scores that all lie below it none is weighed: at a high sharpness that is most of them.
@@ -92,22 +106,22 @@ def _weigh_lanes(typing_context, row, errors, end, peak, slope, lowest):
         scores, own_errors = (
             context.make_array(kind)(context, builder, array).data for kind, array in zip(signature.args, (row, errors))
         )
-        peak, slope, lowest = (spread(builder, number) for number in numbers)
-        sums = [cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(SUMS)]
+        peak, slope, lowest = (broadcast(builder, number) for number in numbers)
+        sums = [cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(N_SUMS)]
         with cgutils.for_range_slice(builder, INT64(0), end, INT64(_STEP)) as (j, _):
-            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, LANES)]
+            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, VECTOR_LENGTH)]
             below = [builder.fsub(load(builder, scores, at, FLOATS), peak) for at in places]
             with builder.if_then(any_above(builder, below, lowest)):
                 # Two vectors at a time: with four side by side the seven sums would not stay in registers.
                 for pair in (slice(0, 2), slice(2, 4)):
-                    held = [greater(builder, x, lowest) for x in below[pair]]
+                    held = [maximum(builder, x, lowest) for x in below[pair]]
                     for at, x, w in zip(places[pair], held, powers_of_two(builder, slope, held)):
                         _add_weighed(builder, sums, x, w, load(builder, own_errors, at, FLOATS))
         results = [add_across(builder, builder.load(total)) for total in sums]
         return context.make_tuple(builder, signature.return_type, results)
 
     single = types.float32
-    return types.UniTuple(single, SUMS)(row, errors, _WHOLE, single, single, single), generate
+    return types.UniTuple(single, N_SUMS)(row, errors, _INDEX, single, single, single), generate
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -115,12 +129,12 @@ def _weigh_chunk(row, errors, peak, slope, sums):
     """Add a chunk to one probe's seven sums at one sharpness."""
     whole = row.shape[0] - row.shape[0] % _STEP
     lowest = _LOWEST / slope if slope > 0 else _LEAST
-    chunk = _weigh_lanes(row, errors, whole, peak, slope, lowest)
-    for number in range(SUMS):
+    chunk = _weigh_vectors(row, errors, whole, peak, slope, lowest)
+    for number in range(N_SUMS):
         sums[number] += chunk[number]
     if whole < row.shape[0]:
         rest = _weigh_with_errors(row[whole:], errors[whole:], peak, slope)
-        for number in range(SUMS):
+        for number in range(N_SUMS):
             sums[number] += rest[number]
 
 
@@ -129,14 +143,17 @@ def lift(sums, sharpness, rise):
     """Make one probe's sums relative to a maximum that is ``rise`` higher."""
     for t in range(sharpness.shape[0]):
         shrink = np.exp(-sharpness[t] * rise)
-        s0, s1, s2, q0, q1, q2, e1 = sums[t]
-        sums[t, 0] = shrink * s0
-        sums[t, 1] = shrink * (s1 - rise * s0)
-        sums[t, 2] = shrink * (s2 - 2 * rise * s1 + rise * rise * s0)
-        sums[t, 3] = shrink * shrink * q0
-        sums[t, 4] = shrink * shrink * (q1 - rise * q0)
-        sums[t, 5] = shrink * shrink * (q2 - 2 * rise * q1 + rise * rise * q0)
-        sums[t, 6] = shrink * e1
+        for mass, moment, second_moment, factor in (
+            (MASS, MOMENT, SECOND_MOMENT, shrink),
+            (SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT, shrink * shrink),
+        ):
+            own = sums[t]
+            own[second_moment] += rise * (rise * own[mass] - 2 * own[moment])
+            own[moment] -= rise * own[mass]
+            own[second_moment] *= factor
+            own[moment] *= factor
+            own[mass] *= factor
+        sums[t, ERROR_MASS] *= shrink
 
 
 @intrinsic
@@ -146,14 +163,14 @@ def _higher(typing_context, keys, at, bar):
     def generate(context, builder, signature, arguments):
         keys, at, bar = arguments
         start = context.make_array(signature.args[0])(context, builder, keys).data
-        bar, found = spread(builder, bar), INT32(0)
-        for first in range(0, _STEP, LANES):
+        bar, found = broadcast(builder, bar), INT32(0)
+        for first in range(0, _STEP, VECTOR_LENGTH):
             some = builder.fcmp_ordered(">", load(builder, start, builder.add(at, INT64(first)), FLOATS), bar)
-            bits = builder.zext(builder.bitcast(some, ir.IntType(LANES)), INT32)
+            bits = builder.zext(builder.bitcast(some, ir.IntType(VECTOR_LENGTH)), INT32)
             found = builder.or_(found, builder.shl(bits, INT32(first)))
         return found
 
-    return types.uint32(keys, _WHOLE, types.float32), generate
+    return types.uint32(keys, _INDEX, types.float32), generate
 
 
 @intrinsic
@@ -163,22 +180,22 @@ def _first_bit(typing_context, bits):
     def generate(context, builder, signature, arguments):
         return builder.zext(builder.cttz(arguments[0], ir.IntType(1)(1)), INT64)
 
-    return _WHOLE(types.uint32), generate
+    return _INDEX(types.uint32), generate
 
 
 @njit(cache=True, nogil=True)
-def _list(room, size, first_subject, i, keys, subjects):
-    """Put the first keys of a chunk among the highest of probe ``i``; the rest of ``room`` is −inf.
+def _list(scratch, size, first_subject, i, keys, subjects):
+    """Put the first keys of a chunk among the highest of probe ``i``; the rest of ``scratch`` is −inf.
 
     Subjects come in the gallery's order, so one with an equal key stays behind those before it.
     """
     last = keys.shape[1] - 1
     for at in range(0, size, _STEP):
-        found = _higher(room, at, np.float32(keys[i, last]))
+        found = _higher(scratch, at, np.float32(keys[i, last]))
         while found:
             j = at + _first_bit(found)
             found &= found - np.uint32(1)
-            key, place = room[j], last
+            key, place = scratch[j], last
             if key > keys[i, last]:
                 while place > 0 and keys[i, place - 1] < key:
                     keys[i, place] = keys[i, place - 1]
@@ -199,28 +216,29 @@ def _round_to_keys(row, errors, keys):
         key = row[j] + errors[j]
         keys[j] = key
         row[j] = key - errors[j]
-        most = _greater(most, key)
+        most = _maximum_of_two(most, key)
     return most
 
 
 @njit(cache=True, nogil=True)
-def absorb_scores(scores, width, errors, begin, first_subject, room, keys, subjects, sharpness, slope, peak, sums):
+def absorb_scores(scores, width, errors, begin, first_subject, scratch, bounded):
     """Add the first ``width`` columns of ``scores``, the rows ``begin ..`` of a part, to the highest keys and the seven sums.
 
-    ``room`` (CHUNK,) is for the keys of a chunk: made anew for each, it would cost a tenth of a scan of one probe.
+    ``scratch`` (CHUNK,) is for the keys of a chunk: made anew for each, it would cost a tenth of a scan of one probe.
     """
+    keys, subjects, sharpness, slope, peak, sums = bounded
     last = keys.shape[1] - 1
     for i in range(scores.shape[0]):
         for start in range(0, width, CHUNK):
             size = min(CHUNK, width - start)
             row = scores[i, start : start + size]
             error = errors[begin + start : begin + start + size]
-            room[size:] = -np.inf
-            most = _round_to_keys(row, error, room)
+            scratch[size:] = -np.inf
+            most = _round_to_keys(row, error, scratch)
             if most > keys[i, last]:
-                _list(room, size, first_subject + start, i, keys, subjects)
+                _list(scratch, size, first_subject + start, i, keys, subjects)
             if most > peak[i]:
-                best = _highest(row)
+                best = _maximum(row)
                 if best > peak[i]:
                     if peak[i] > -np.inf:
                         lift(sums[i], sharpness, best - peak[i])
@@ -232,29 +250,26 @@ def absorb_scores(scores, width, errors, begin, first_subject, room, keys, subje
 
 
 @njit(cache=True, nogil=True)
-def absorb_probes(scores, at, width, errors, begin, first_subject, room, keys, subjects, sharpness, slope, peak, sums):
+def absorb_probes(scores, at, width, errors, begin, first_subject, scratch, bounded):
     """``absorb_scores`` for some of the probes, from ``at`` on: as many as there are, and as ``scores`` has rows for."""
-    last = min(at + scores.shape[0], keys.shape[0])
+    last = min(at + scores.shape[0], bounded.keys.shape[0])
     own = slice(at, last)
-    absorb_scores(
-        scores[: last - at],
-        width,
-        errors,
-        begin,
-        first_subject,
-        room,
-        keys[own],
-        subjects[own],
-        sharpness,
-        slope,
-        peak[own],
-        sums[own],
+    part = BoundedArrays(
+        bounded.keys[own],
+        bounded.subjects[own],
+        bounded.sharpness,
+        bounded.slope,
+        bounded.peak[own],
+        bounded.sums[own],
     )
+    absorb_scores(scores[: last - at], width, errors, begin, first_subject, scratch, part)
 
 
 @njit(cache=True, nogil=True)
-def combine(keys, subjects, sharpness, peak, sums, other_keys, other_subjects, other_peak, other_sums):
+def combine(bounded, other):
     """Add the keys and sums of another part of the gallery; both are changed."""
+    keys, subjects, sharpness, _, peak, sums = bounded
+    other_keys, other_subjects, _, _, other_peak, other_sums = other
     for i in range(keys.shape[0]):
         for j in range(other_keys.shape[1]):
             _insert(other_keys[i, j : j + 1], other_subjects[i, j], keys[i], subjects[i])

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.evidence import NO_SUBJECT
-from holue.evidence.kernels.kernel import slopes
-from holue.evidence.quantized.bounded_loops import SUMS, combine
+from holue.evidence.kernels.exponential_sums import slopes
+from holue.evidence.quantized.bounded_loops import N_SUMS, BoundedArrays, combine
 from holue.gallery.embeddings import Float64Array
 
 
@@ -33,13 +33,13 @@ class BoundedSums:
             sharpness,
             slopes(sharpness),
             np.full(n_probes, -np.inf),
-            np.zeros((n_probes, len(sharpness), SUMS)),
+            np.zeros((n_probes, len(sharpness), N_SUMS)),
         )
 
     @property
-    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """In the order the loops take them."""
-        return self.keys, self.subjects, self.sharpness, self.slope, self.peak, self.sums
+    def arrays(self) -> BoundedArrays:
+        """As the loops take them."""
+        return BoundedArrays(self.keys, self.subjects, self.sharpness, self.slope, self.peak, self.sums)
 
     def rows(self, rows: slice) -> BoundedSums:
         """A view of some probes: what is added to it is added here."""
@@ -49,14 +49,4 @@ class BoundedSums:
 
     def add(self, other: BoundedSums) -> None:
         """Take in what another thread saw, which is used up."""
-        combine(
-            self.keys,
-            self.subjects,
-            self.sharpness,
-            self.peak,
-            self.sums,
-            other.keys,
-            other.subjects,
-            other.peak,
-            other.sums,
-        )
+        combine(self.arrays, other.arrays)

@@ -1,8 +1,4 @@
-"""Compressed loops: the compiled inside of a scan over codes: products, and what probes and listed rows need beside them.
-
-What is compiled here contains functions of ``loops.py``, ``lanes.py``, ``row_products.py`` and ``bounded_loops.py``: after a
-change there, touch this file, or the cache keeps the old ones.
-"""
+"""Code loops: the compiled inside of a scan over codes: products of codes, and how exactly probes are held."""
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
 # Compiled functions and the code that generates them have no Python types to check.
@@ -11,19 +7,33 @@ from __future__ import annotations
 
 import platform
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import binding  # type: ignore[import-untyped]
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _ANY_ORDER, _WHOLE, CHUNK, multiply, sweep
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, fill_panels, multiply_panels
+from holue.evidence.kernels.exponential_sums import _INDEX, CHUNK, multiply
+from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, multiply_panels, pack_panels
 from holue.evidence.kernels.row_products import halves, multiply_rows
-from holue.evidence.kernels.simd import INT64, LANES, row_starts, save
+from holue.evidence.kernels.simd import INT64, VECTOR_LENGTH, row_starts, save
 from holue.evidence.quantized.bounded_loops import absorb_probes, absorb_scores
 from holue.sphere.compiled import njit
+
+
+class Span(NamedTuple):
+    """The rows ``first .. last`` of a compressed part, which begins at subject ``first_subject`` of the gallery."""
+
+    codes: npt.NDArray[np.generic]
+    scales: npt.NDArray[np.float32]
+    errors: npt.NDArray[np.float32]
+    first: int
+    last: int
+    first_subject: int
+
 
 UNPACKED = 64
 """Rows unpacked at once, so that they are still in the cache when they are multiplied."""
@@ -41,117 +51,70 @@ def reads_halves() -> bool:
 
 
 @intrinsic
-def _unpack(typing_context, codes, row, room, at):
-    """Write one row of float16 as float32 to row ``at`` of ``room``."""
+def _unpack(typing_context, codes, row, scratch, at):
+    """Write one row of float16 as float32 to row ``at`` of ``scratch``."""
 
     def generate(context, builder, signature, arguments):
-        codes, row, room, at = arguments
+        codes, row, scratch, at = arguments
         (start,), length = row_starts(context, builder, signature.args[0], codes, row, 1)
-        (place,), _ = row_starts(context, builder, signature.args[2], room, at, 1)
-        with cgutils.for_range_slice(builder, INT64(0), length, INT64(LANES)) as (t, _):
+        (place,), _ = row_starts(context, builder, signature.args[2], scratch, at, 1)
+        with cgutils.for_range_slice(builder, INT64(0), length, INT64(VECTOR_LENGTH)) as (t, _):
             save(builder, halves(builder, start, t), place, t)
         return context.get_dummy_value()
 
-    return types.void(codes, _WHOLE, room, _WHOLE), generate
+    return types.void(codes, _INDEX, scratch, _INDEX), generate
 
 
 @njit(cache=True, nogil=True)
-def unpack(codes, begin, width, room):
-    """Write the rows ``begin .. begin + width`` of float16 as float32 to the first rows of ``room``."""
+def unpack(codes, begin, width, scratch):
+    """Write the rows ``begin .. begin + width`` of float16 as float32 to the first rows of ``scratch``."""
     for j in range(width):
-        _unpack(codes, begin + j, room, j)
+        _unpack(codes, begin + j, scratch, j)
 
 
 @njit(cache=True, nogil=True)
-def sweep_codes(
-    codes,
-    scales,
-    errors,
-    first,
-    last,
-    probes,
-    steps,
-    first_subject,
-    scores,
-    keys,
-    subjects,
-    sharpness,
-    slope,
-    peak,
-    sums,
-):
-    """Multiply the codes of the rows ``first .. last`` themselves, chunk by chunk; ``steps`` is what a probe's code is worth."""
-    room = np.empty(CHUNK, dtype=np.float32)
+def sweep_codes(span, probes, steps, scores, bounded):
+    """Multiply the codes of a span themselves, chunk by chunk; ``steps`` is what a probe's code is worth."""
+    codes, scales, errors, first, last, first_subject = span
+    scratch = np.empty(CHUNK, dtype=np.float32)
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
-        for j in range(0, width, LANES):
+        for j in range(0, width, VECTOR_LENGTH):
             for i in range(probes.shape[0]):
                 multiply_rows(codes, begin + j, last - 1, probes, i, codes.shape[1], scores, j)
         for i in range(probes.shape[0]):
             for j in range(width):
                 scores[i, j] *= scales[begin + j] * steps[i]
-        absorb_scores(
-            scores, width, errors, begin, first_subject + begin, room, keys, subjects, sharpness, slope, peak, sums
-        )
+        absorb_scores(scores, width, errors, begin, first_subject + begin, scratch, bounded)
 
 
 @njit(cache=True, nogil=True)
-def sweep_unpacked(
-    codes,
-    errors,
-    first,
-    last,
-    probes,
-    rows,
-    first_subject,
-    scores,
-    keys,
-    subjects,
-    sharpness,
-    slope,
-    peak,
-    sums,
-):
-    """Unpack some float16 rows of ``first .. last`` at a time to float32 ``rows`` (UNPACKED, width), and multiply them there."""
-    room = np.empty(CHUNK, dtype=np.float32)
+def sweep_unpacked(span, probes, rows, scores, bounded):
+    """Unpack some float16 rows of a span at a time to float32 ``rows`` (UNPACKED, width), and multiply them there."""
+    codes, _, errors, first, last, first_subject = span
+    scratch = np.empty(CHUNK, dtype=np.float32)
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
         for at in range(0, width, UNPACKED):
             size = min(UNPACKED, width - at)
             unpack(codes, begin + at, size, rows)
             multiply(probes, rows, 0, size, scores, at)
-        absorb_scores(
-            scores, width, errors, begin, first_subject + begin, room, keys, subjects, sharpness, slope, peak, sums
-        )
+        absorb_scores(scores, width, errors, begin, first_subject + begin, scratch, bounded)
 
 
 @njit(cache=True, nogil=True)
-def sweep_half_panels(
-    codes,
-    errors,
-    first,
-    last,
-    tiles,
-    panels,
-    first_subject,
-    scores,
-    keys,
-    subjects,
-    sharpness,
-    slope,
-    peak,
-    sums,
-):
-    """Lay some float16 rows of ``first .. last`` out in float32 panels, and multiply them with some probes at a time."""
-    at_once = PROBES_AT_ONCE // TILE_PROBES
-    room = np.empty(CHUNK, dtype=np.float32)
+def sweep_half_panels(span, tiles, panels, scores, bounded):
+    """Pack some float16 rows of a span into float32 panels, and multiply them with some probes at a time."""
+    codes, _, errors, first, last, first_subject = span
+    per_pass = PROBES_PER_PASS // PANEL_PROBES
+    scratch = np.empty(CHUNK, dtype=np.float32)
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
-        fill_panels(codes, begin, width, panels)
-        for tile in range(0, tiles.shape[0], at_once):
-            multiply_panels(panels, width, tiles, tile, min(tile + at_once, tiles.shape[0]), scores, codes, 0)
-            at, subject = tile * TILE_PROBES, first_subject + begin
-            absorb_probes(scores, at, width, errors, begin, subject, room, keys, subjects, sharpness, slope, peak, sums)
+        pack_panels(codes, begin, width, panels)
+        for tile in range(0, tiles.shape[0], per_pass):
+            multiply_panels(panels, width, tiles, tile, min(tile + per_pass, tiles.shape[0]), scores, codes, 0)
+            at, subject = tile * PANEL_PROBES, first_subject + begin
+            absorb_probes(scores, at, width, errors, begin, subject, scratch, bounded)
 
 
 @njit(cache=True, nogil=True)
@@ -180,37 +143,3 @@ def measure_probes(probes, held, steps, lengths, off):
             own += probes[i, t] * probes[i, t]
             missed += difference * difference
         lengths[i], off[i] = np.sqrt(own), np.sqrt(missed)
-
-
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def exact_products(rows, probes, places, products):
-    """Products of every probe's own exact ``rows`` (n, R, d) in float64, each written to its place."""
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            total = 0.0
-            for t in range(rows.shape[2]):
-                total += np.float64(rows[i, j, t]) * probes[i, t]
-            products[i, places[i, j]] = total
-
-
-@njit(cache=True, nogil=True)
-def exact_top(rows, probes, subjects, top_scores, top_index):
-    """The top among every probe's own float32 ``rows`` (n, R, d) of ``subjects``, as a scan of each probe alone finds it."""
-    scores = np.empty((1, CHUNK), dtype=np.float32)
-    none, no_slope, no_sums = np.empty(0), np.empty(0, dtype=np.float32), np.empty((1, 0))
-    for i in range(rows.shape[0]):
-        peak = np.full(1, -np.inf)
-        one = slice(i, i + 1)
-        sweep(probes[one], rows[i], 0, scores, top_scores[one], top_index[one], none, no_slope, peak, no_sums, no_sums)
-        for place in range(top_index.shape[1]):
-            if top_index[i, place] >= 0:
-                top_index[i, place] = subjects[i, top_index[i, place]]
-
-
-@njit(cache=True, nogil=True)
-def in_gallery_order(listed, subjects, places):
-    """Write every probe's listed subjects in ascending order, and the places they had."""
-    for i in range(listed.shape[0]):
-        places[i] = np.argsort(listed[i])
-        for j in range(listed.shape[1]):
-            subjects[i, j] = listed[i, places[i, j]]

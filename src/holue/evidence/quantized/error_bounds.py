@@ -19,8 +19,8 @@ smaller than ``ε``. The rest's mean score moves, with the deviation ``σ̂`` of
 - by at most ``[A + aV(e^y−1)/y + a(N‖p̂X‖₂ + βσ̂) + a²V max|X| (e^y−1−y)/y²] / (1 − aA)``.
 
 Listed and rest are then put together by their shares. The sums come from float32 chunks: ``ROUNDING`` and ``SQUARE_ROUNDING`` are
-their relative errors (64 additions per lane, and an exponent of at most 44 ln 2 rounded three times); a weight under ``2^−44`` of
-the highest may have counted for that, or for nothing.
+their relative errors (64 additions per element of a SIMD vector, and an exponent of at most 44 ln 2 rounded three times); a
+weight under ``2^−44`` of the highest may have counted for that, or for nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +30,18 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from holue.evidence.evidence import Evidence
+from holue.evidence.kernels.kernel import SUBJECT_BLOCK
+from holue.evidence.precision import Precision
+from holue.evidence.quantized.bounded_loops import (
+    ERROR_MASS,
+    MASS,
+    MOMENT,
+    SECOND_MOMENT,
+    SQUARE_MASS,
+    SQUARE_MOMENT,
+    SQUARE_SECOND_MOMENT,
+)
 from holue.gallery.embeddings import Float64Array
 from holue.sphere.compiled import compiled
 
@@ -70,14 +82,16 @@ def _rest(
 ) -> tuple[float, float, float, float, float]:
     """The rest's mass relative to the peak, the logarithms of its most and its least, its mean ``x``, and that mean's bound."""
     lost, lost_square = n_rest * LEAST_WEIGHT, n_rest * LEAST_SQUARE
-    off = ROUNDING * total[0] + lost
-    mass = max(sums[0], 0.0)
+    off = ROUNDING * total[MASS] + lost
+    mass = max(sums[MASS], 0.0)
     least = mass - off
     y = a * (error + beta)
     if least <= 0.0:  # nothing is known but that it is small beside the listed
         return mass, math.log(mass + off) + y, -math.inf, 0.0, math.inf
-    mean_error = min((max(sums[6], 0.0) + ROUNDING * total[6] + lost * error) / least + beta, error + beta)
-    squares = max(sums[3], 0.0) + SQUARE_ROUNDING * total[3] + lost_square
+    mean_error = min(
+        (max(sums[ERROR_MASS], 0.0) + ROUNDING * total[ERROR_MASS] + lost * error) / least + beta, error + beta
+    )
+    squares = max(sums[SQUARE_MASS], 0.0) + SQUARE_ROUNDING * total[SQUARE_MASS] + lost_square
     length = math.sqrt(squares) / least
     heaviest = min(highest_weight, math.sqrt(squares)) / least
     together = norm * length + beta
@@ -93,17 +107,19 @@ def _rest(
         up = min(up, math.log1p(a * together + a * a * curved * second))
     down = a * min(mean_error, together)
 
-    x = sums[1] / mass
-    off_x = (ROUNDING * abs(total[1]) + 2 * lost + abs(x) * off) / least
-    variance = max(sums[2] / mass - x * x, 0.0)
-    variance += (ROUNDING * total[2] + 4 * lost + sums[2] / mass * off) / least + 2 * abs(x) * off_x + off_x * off_x
+    x, mean_square = sums[MOMENT] / mass, sums[SECOND_MOMENT] / mass
+    off_x = (ROUNDING * abs(total[MOMENT]) + 2 * lost + abs(x) * off) / least
+    variance = max(mean_square - x * x, 0.0)
+    variance += (ROUNDING * total[SECOND_MOMENT] + 4 * lost + mean_square * off) / least
+    variance += 2 * abs(x) * off_x + off_x * off_x
     sigma = math.sqrt(variance)
     moved = math.inf
     if y < 700.0:
         moved = error + beta + math.sinh(y) * sigma
     if y < _LARGEST_EXPONENT and a * together < 1.0:
-        spread = max(sums[5] - 2 * x * sums[4] + x * x * sums[3], 0.0)
-        spread += SQUARE_ROUNDING * (total[5] + 2 * abs(x * total[4]) + x * x * total[3]) + 4 * lost_square
+        spread = max(sums[SQUARE_SECOND_MOMENT] - 2 * x * sums[SQUARE_MOMENT] + x * x * sums[SQUARE_MASS], 0.0)
+        rounded = total[SQUARE_SECOND_MOMENT] + 2 * abs(x * total[SQUARE_MOMENT]) + x * x * total[SQUARE_MASS]
+        spread += SQUARE_ROUNDING * rounded + 4 * lost_square
         across = math.sqrt(spread) / least + off_x * length
         farthest = 2 * (largest + error + beta)
         numerator = (
@@ -114,7 +130,7 @@ def _rest(
 
 
 @compiled
-def settle(
+def bound_sums(
     sharpness: Float64Array,
     sums: Float64Array,
     peak: Float64Array,
@@ -164,13 +180,13 @@ def settle(
                 e = errors[i, j]
                 x = np.float64(np.float32(keys[i, j]) - e) - peak[i]
                 w = math.exp(a * x)
-                rest[0] -= w
-                rest[1] -= w * x
-                rest[2] -= w * x * x
-                rest[3] -= w * w
-                rest[4] -= w * w * x
-                rest[5] -= w * w * x * x
-                rest[6] -= w * e
+                rest[MASS] -= w
+                rest[MOMENT] -= w * x
+                rest[SECOND_MOMENT] -= w * x * x
+                rest[SQUARE_MASS] -= w * w
+                rest[SQUARE_MOMENT] -= w * w * x
+                rest[SQUARE_SECOND_MOMENT] -= w * w * x * x
+                rest[ERROR_MASS] -= w * e
             highest = math.exp(min(a * (ceiling + 1e-6 - peak[i]), 0.0))
             size, log_most, log_least, x, moved = _rest(
                 a, rest, sums[i, t], highest, n_rest, error, beta[i], norm[i], largest[i]
@@ -194,3 +210,20 @@ def settle(
             mean_score[i, t] = mean_listed + share * (mean_rest - mean_listed)
             shift = max(most - share, share - least) * abs(mean_listed - mean_rest)
             mean_score_bound[i, t] = most * moved + shift + (dim + listed + 8) * _EPSILON * (1.0 + a) * largest[i]
+
+
+def float64_precision(seen: Evidence, largest: Float64Array, dim: int) -> Precision:
+    """Bounds of evidence that was summed in float64; ``largest`` (n,) is the largest cosine a probe can have with any row.
+
+    A score of d products is off by at most ``η = (d + 8) ε`` of the largest, a weight by the factor ``e^{±aη}``, and a sum of K
+    weights, taken block by block, by ``ε`` per addition. A mean moves with the scores and with their weights.
+    """
+    n, m = seen.log_mass.shape
+    eta = ((dim + 8) * _EPSILON * largest)[:, None]
+    additions = (SUBJECT_BLOCK + seen.n_subjects / SUBJECT_BLOCK + 32) * _EPSILON
+    of_weights = seen.sharpness * eta + additions
+    log_mass_bound = of_weights + (np.abs(seen.log_mass) + seen.sharpness * largest[:, None]) * 4 * _EPSILON
+    # Weights within a factor e^{±y} of the true ones move a mean by at most the range of the scores times tanh(y).
+    mean_score_bound = eta + 2 * largest[:, None] * np.tanh(2 * of_weights) + 4 * _EPSILON
+    zero = np.zeros((n, m))
+    return Precision(log_mass_bound, mean_score_bound, zero, zero, eta[:, 0])

@@ -16,7 +16,6 @@ for products whose every term goes through at most n roundings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,12 +23,13 @@ import numpy.typing as npt
 
 from holue.evidence.kernels.exponential_sums import CHUNK
 from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
-from holue.evidence.kernels.packed_panels import PROBES_AT_ONCE, TILE_PROBES, are_fastest, in_tiles, panel_room
+from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch
 from holue.evidence.kernels.row_products import RUNNING
 from holue.evidence.quantized.bounded_loops import absorb_scores
 from holue.evidence.quantized.bounded_sums import BoundedSums
 from holue.evidence.quantized.code_loops import (
     UNPACKED,
+    Span,
     code_probes,
     measure_probes,
     reads_halves,
@@ -38,14 +38,14 @@ from holue.evidence.quantized.code_loops import (
     sweep_unpacked,
     unpack,
 )
-from holue.evidence.quantized.code_tiles import code_room, code_tiles, sweep_tiles
-from holue.gallery.compressed import LARGEST_CODE, CompressedGallery, CompressedPart
+from holue.evidence.quantized.code_tiles import code_scratch, pack_probe_codes, sweep_tiles
+from holue.gallery.compressed import LARGEST_CODE, CompressedGallery
 from holue.gallery.embeddings import Float64Array
 
 Float32Array = npt.NDArray[np.float32]
-Room = tuple[npt.NDArray[Any], ...]
+Scratch = tuple[npt.NDArray[Any], ...]
 
-FEWEST_PROBES = {"float16": 6, "int8": 5}
+FEW_CODE_PROBES = {"float16": 6, "int8": 5}
 """Up to so many probes multiplying the codes themselves, anew for each, costs less than unpacking them once; measured."""
 LARGEST_PROBE_CODE = 32767
 _UNIT = 2.0**-24
@@ -70,12 +70,12 @@ class CompressedKernel(Protocol):
         """Whether it calls the matrix library, which then has to be held to one thread."""
         ...
 
-    def room(self) -> Room:
-        """A thread's own place for what is computed on the way."""
+    def scratch(self) -> Scratch:
+        """A worker's own scratch buffers."""
         ...
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
-        """Take the rows ``first .. last`` of a part, which begins at subject ``start``, into the sums."""
+    def add(self, sums: BoundedSums, span: Span, scratch: Scratch) -> None:
+        """Take some rows into the sums."""
         ...
 
 
@@ -86,19 +86,22 @@ def compressed_kernel_for(probes: Float64Array, gallery: CompressedGallery) -> C
         codes, steps = np.zeros((n, width), dtype=np.int16), np.empty(n, dtype=np.float32)
         # The sum of all products has to fit 32 bits; every code may be rounded up by a half.
         code_probes(probes, LARGEST_PROBE_CODE, _LONGEST_SUM / LARGEST_CODE - gallery.dim, codes, steps)
-        kernel = CodeKernel if n <= FEWEST_PROBES["int8"] else TileKernel
-        return kernel(codes, steps, *_margins(probes, codes, steps, gallery, roundings=4))
+        margins = _margins(probes, codes, steps, gallery, roundings=4)
+        if n <= FEW_CODE_PROBES["int8"]:
+            return CodeKernel(codes, steps, *margins)
+        tiles = pack_probe_codes(codes)
+        return TileKernel(tiles, np.resize(steps, len(tiles) * PANEL_PROBES), *margins)
     single, ones = np.zeros((n, width), dtype=np.float32), np.ones(n, dtype=np.float32)
     single[:, : gallery.dim] = probes
-    if n <= FEWEST_PROBES["float16"] and reads_halves():
-        # Four running sums, their pairs, and three halvings of eight lanes.
+    if n <= FEW_CODE_PROBES["float16"] and reads_halves():
+        # Four running vectors, their pairs, and three halvings of a vector of eight.
         return CodeKernel(single, ones, *_margins(probes, single, ones, gallery, roundings=width // (8 * RUNNING) + 10))
     # Unpacking rounds once, multiplying once, and a sum of d terms in any order at most d times.
     margins = _margins(probes, single, ones, gallery, roundings=gallery.dim + 3)
     if n <= FEW_PROBES and reads_halves():
         return UnpackingKernel(single, *margins)
     if reads_halves() and are_fastest():
-        return HalfPanelKernel(single, in_tiles(single), *margins)
+        return HalfPanelKernel(single, pack_probes(single), *margins)
     return UnpackedProductKernel(single, *margins)
 
 
@@ -128,43 +131,33 @@ class CodeKernel:
     lengths: Float64Array
     uses_blas: bool = False
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the scores of one chunk."""
         return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, span: Span, scratch: Scratch) -> None:
         """Take in some rows."""
-        arrays = part.codes, part.scales, part.errors
-        sweep_codes(*arrays, first, last, self.probes, self.steps, start, room[0], *sums.arrays)
+        sweep_codes(span, self.probes, self.steps, scratch[0], sums.arrays)
 
 
 @dataclass(frozen=True)
 class TileKernel:
     """Products of int8 codes with many probes at once, in tiles."""
 
-    probes: npt.NDArray[np.int16]
-    steps: Float32Array  # (n,) what a code of the probe is worth
+    tiles: npt.NDArray[np.int32]  # (tiles, pairs of coordinates, probes of a tile)
+    steps: Float32Array  # what a code of each probe is worth, for whole tiles
     beta: Float64Array
     lengths: Float64Array
     uses_blas: bool = False
 
-    @cached_property
-    def tiles(self) -> tuple[npt.NDArray[np.int32], Float32Array]:
-        """The probes and their steps, filled up to whole tiles."""
-        tiles = code_tiles(self.probes)
-        steps = np.ones(len(tiles) * TILE_PROBES, dtype=np.float32)
-        steps[: len(self.steps)] = self.steps
-        return tiles, steps
-
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the unpacked rows of one chunk, and for the scores of some probes with them."""
-        return code_room(self.probes.shape[1]), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+        return code_scratch(2 * self.tiles.shape[1]), np.empty((PROBES_PER_PASS, CHUNK), dtype=np.float32)
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, span: Span, scratch: Scratch) -> None:
         """Take in some rows."""
-        panels, scores = room
-        arrays = part.codes, part.scales, part.errors
-        sweep_tiles(*arrays, first, last, *self.tiles, panels, start, scores, *sums.arrays)
+        panels, scores = scratch
+        sweep_tiles(span, self.tiles, self.steps, panels, scores, sums.arrays)
 
 
 @dataclass(frozen=True)
@@ -176,15 +169,15 @@ class UnpackingKernel:
     lengths: Float64Array
     uses_blas: bool = False
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the scores of one chunk, and for the rows."""
         scores = np.empty((len(self.probes), CHUNK), dtype=np.float32)
         return scores, np.zeros((UNPACKED, self.probes.shape[1]), dtype=np.float32)
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, span: Span, scratch: Scratch) -> None:
         """Take in some rows."""
-        scores, rows = room
-        sweep_unpacked(part.codes, part.errors, first, last, self.probes, rows, start, scores, *sums.arrays)
+        scores, rows = scratch
+        sweep_unpacked(span, self.probes, rows, scores, sums.arrays)
 
 
 @dataclass(frozen=True)
@@ -197,14 +190,14 @@ class HalfPanelKernel:
     lengths: Float64Array
     uses_blas: bool = False
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the panels of one chunk and the scores of some probes."""
-        return panel_room(self.probes.shape[1], np.float32), np.empty((PROBES_AT_ONCE, CHUNK), dtype=np.float32)
+        return panel_scratch(self.probes.shape[1], np.float32), np.empty((PROBES_PER_PASS, CHUNK), dtype=np.float32)
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, span: Span, scratch: Scratch) -> None:
         """Take in some rows."""
-        panels, scores = room
-        sweep_half_panels(part.codes, part.errors, first, last, self.tiles, panels, start, scores, *sums.arrays)
+        panels, scores = scratch
+        sweep_half_panels(span, self.tiles, panels, scores, sums.arrays)
 
 
 @dataclass(frozen=True)
@@ -216,7 +209,7 @@ class UnpackedProductKernel:
     lengths: Float64Array
     uses_blas: bool = True
 
-    def room(self) -> Room:
+    def scratch(self) -> Scratch:
         """For the scores of a block, for its rows, and for the keys of a chunk."""
         scores = np.empty(min(len(self.probes), PROBE_BLOCK) * PRODUCT_BLOCK, dtype=np.float32)
         rows, keys = (
@@ -225,18 +218,18 @@ class UnpackedProductKernel:
         )
         return scores, rows, keys
 
-    def add(self, sums: BoundedSums, part: CompressedPart, first: int, last: int, start: int, room: Room) -> None:
+    def add(self, sums: BoundedSums, span: Span, scratch: Scratch) -> None:
         """Take in some rows."""
-        for begin in range(first, last, PRODUCT_BLOCK):
-            width = min(PRODUCT_BLOCK, last - begin)
-            rows = room[1][:width]
+        for begin in range(span.first, span.last, PRODUCT_BLOCK):
+            width = min(PRODUCT_BLOCK, span.last - begin)
+            rows = scratch[1][:width]
             if reads_halves():
-                unpack(part.codes, begin, width, rows)
+                unpack(span.codes, begin, width, rows)
             else:
-                rows[:] = part.codes[begin : begin + width].view(np.float16)
+                rows[:] = span.codes[begin : begin + width].view(np.float16)
             for at in range(0, len(self.probes), PROBE_BLOCK):
                 probes = self.probes[at : at + PROBE_BLOCK]
-                scores = room[0][: len(probes) * width].reshape(len(probes), width)
+                scores = scratch[0][: len(probes) * width].reshape(len(probes), width)
                 np.matmul(probes, rows.T, out=scores)
                 own = sums.rows(slice(at, at + PROBE_BLOCK))
-                absorb_scores(scores, width, part.errors, begin, start + begin, room[2], *own.arrays)
+                absorb_scores(scores, width, span.errors, begin, span.first_subject + begin, scratch[2], own.arrays)

@@ -1,1 +1,1 @@
-"""Threads of a scan: the thread pool, and the matrix library held to one thread."""
+"""Threads of a scan: how many processors there are, the thread pool, and the matrix library held to one thread."""

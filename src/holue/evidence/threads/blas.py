@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,14 @@ def _release() -> None:
             library.clear_controlling_thread(force=True)
 
 
+def _restore() -> None:
+    global _original
+    _release()
+    _original.restore_original_limits()  # type: ignore[attr-defined]
+    _release()
+    _original = None
+
+
 @contextmanager
 def single_threaded() -> Iterator[None]:
     """Hold BLAS to one thread; the number of threads is one for the process, so the last of several holders restores it."""
@@ -41,9 +50,18 @@ def single_threaded() -> Iterator[None]:
         yield
     finally:
         with _lock:
-            _holders -= 1
-            if _holders == 0:
-                _release()
-                _original.restore_original_limits()  # type: ignore[attr-defined]
-                _release()
-                _original = None
+            _holders = max(_holders - 1, 0)  # a fork inside may have forgotten this holder
+            if _holders == 0 and _original is not None:
+                _restore()
+
+
+def _forget_holders() -> None:
+    """Let go in the child of a fork: the threads that held BLAS are not there, and one may have held the lock."""
+    global _holders, _lock
+    _holders, _lock = 0, threading.Lock()
+    if _original is not None:
+        _restore()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_holders)

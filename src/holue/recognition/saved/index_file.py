@@ -12,9 +12,9 @@ import numpy as np
 from holue.artifact import read_artifact, write_artifact
 from holue.errors import CorruptArtifactError
 from holue.evidence.ivf.index import ApproximateIndex, fingerprint_of
-from holue.evidence.ivf.inverted_lists import Lists
+from holue.evidence.ivf.inverted_lists import InvertedLists
 from holue.evidence.ivf.sample import Sample
-from holue.evidence.ivf.tail_calibration import Misfit
+from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 
@@ -28,11 +28,11 @@ def save_index(index: ApproximateIndex, directory: str | os.PathLike[str]) -> No
         "rows": index.lists.rows,
         "starts": index.lists.starts,
         "sample": index.sample.at,
-        "misfit_sharpness": index.misfit.sharpness,
-        "misfit": index.misfit.table,
-        "misfit_large_sharpness": index.misfit.large_sharpness,
-        "misfit_shifts": index.misfit.shifts,
-        "misfit_mean_shifts": index.misfit.mean_shifts,
+        "misfit_sharpness": index.calibration.sharpness,
+        "misfit": index.calibration.table,
+        "misfit_large_sharpness": index.calibration.large_sharpness,
+        "misfit_shifts": index.calibration.shifts,
+        "misfit_mean_shifts": index.calibration.mean_shifts,
     }
     write_artifact(directory, KIND, content, arrays)
 
@@ -49,11 +49,11 @@ def load_index(directory: str | os.PathLike[str], gallery: Gallery | FloatArray)
                 f"{directory}: the index was built from another gallery, or from one whose subjects were removed, replaced or "
                 f"reordered since (its first {len(rows)} rows differ); build the index again and save it"
             )
-        lists = Lists.from_order(known, rows, starts)
+        lists = InvertedLists.from_order(known, rows, starts)
         learned = ("misfit_sharpness", "misfit", "misfit_large_sharpness", "misfit_shifts", "misfit_mean_shifts")
-        misfit = Misfit(*(arrays[name] for name in learned))
+        calibration = TailCalibration(*(arrays[name] for name in learned))
         later = directions[len(rows) :] if len(directions) > len(rows) else None
         sample = Sample.from_places(lists, at)
-        return ApproximateIndex(lists, sample, misfit, int(content["n_probe"]), content["fingerprint"], later)
+        return ApproximateIndex(lists, sample, calibration, int(content["n_probe"]), content["fingerprint"], later)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe an index ({error})") from error

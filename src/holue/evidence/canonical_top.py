@@ -1,0 +1,114 @@
+"""Canonical top: the best subjects of each probe by canonical score, equal scores by the smaller number.
+
+One rule decides every tie, whatever kernel, batch size, thread or part of the gallery found the subjects. A kernel finds
+some more subjects than are wanted. They are scored again (``canonical_scores.py``), and the best of them are the top if no
+other subject can reach the last of them: a kernel's score is at most a known rounding below the canonical one. Where one could
+(more subjects within a rounding than were kept), all subjects are scored canonically for that probe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.evidence.evidence import NO_SUBJECT, Evidence
+from holue.evidence.kernels.canonical_scores import replace_terms, score_rows, select_top
+from holue.evidence.link import Link, cosine_link
+from holue.evidence.threads.thread_pool import parallel_map, slices
+from holue.gallery.embeddings import Float64Array, FloatArray
+
+FEWEST_SPARE, SPARE_SHARE = 8, 1 / 8
+"""Subjects a kernel keeps beside those wanted, at least and per wanted one: farther down the scores lie closer together."""
+
+Rows = npt.NDArray[np.int64]
+Block = tuple[int, FloatArray]
+"""Rows of a gallery, and the number of the first."""
+
+
+def kept_by_kernel(top_k: int) -> int:
+    """How many subjects a kernel has to keep so that the best ``top_k`` can be told.
+
+    >>> kept_by_kernel(0), kept_by_kernel(5), kept_by_kernel(2000)
+    (0, 13, 2250)
+    """
+    return top_k + max(FEWEST_SPARE, int(top_k * SPARE_SHARE)) if top_k else 0
+
+
+def rounding_of_scores(dtype: npt.DTypeLike, dim: int) -> float:
+    """At most how far a kernel's score of unit vectors, summed in any order, is from the canonical one.
+
+    Every term is rounded at most d + 1 times, by at most ε/2 each (Higham, Accuracy and Stability, 3.1). Twice that, because
+    unit vectors have a length of 1 only up to their own rounding.
+    """
+    return float((dim + 2) * np.finfo(dtype).eps)
+
+
+def canonical_scores(parts: Sequence[Block], wanted: Rows, probes: Float64Array, workers: int = 1) -> Float64Array:
+    """The canonical scores (n, R) of every probe with its own ``wanted`` (n, R) rows; −inf where there is no such row.
+
+    >>> canonical_scores([(5, np.eye(2))], np.array([[6, -1]]), np.array([[0.6, 0.8]]))
+    array([[ 0.8, -inf]])
+    """
+    each = slices(len(probes), workers)
+    return np.concatenate(parallel_map(lambda own: _scores(parts, wanted[own], probes[own]), each))
+
+
+def _scores(parts: Sequence[Block], wanted: Rows, probes: Float64Array) -> Float64Array:
+    scores = np.full(wanted.shape, -np.inf)
+    for first_row, part in parts:
+        if part.dtype.char in "fd" and part.flags.c_contiguous:
+            score_rows(part, first_row, wanted, probes, scores)
+        else:  # copy the few rows that are wanted, not the part
+            inside = (wanted >= first_row) & (wanted < first_row + len(part))
+            rows = np.ascontiguousarray(part[wanted[inside] - first_row], dtype=np.result_type(part.dtype, np.float32))
+            places = np.full_like(wanted, NO_SUBJECT)
+            places[inside] = np.arange(len(rows))
+            score_rows(rows, 0, places, probes, scores)
+    return scores
+
+
+def with_canonical_top(
+    found: Evidence, exact: Float64Array, top_k: int, rounding: float, link: Link = cosine_link
+) -> tuple[Evidence, npt.NDArray[np.bool_]]:
+    """Evidence with the best ``top_k`` of those a kernel ``found``, whose canonical scores are ``exact`` (n, R).
+
+    Also for which probes (n,) no other subject can be among them. The sums count the canonical scores in place of the kernel's,
+    so that no probability exceeds 1.
+    """
+    n, kept = exact.shape
+    linked, linked_exact = found.top_scores, exact
+    if link is not cosine_link:
+        nobody = found.top_index == NO_SUBJECT
+        linked, linked_exact = (
+            np.where(nobody, -np.inf, link(np.where(nobody, 0.0, scores), 0)) for scores in (linked, exact)
+        )
+    log_mass, mean_score = found.log_mass.copy(), found.mean_score.copy()
+    replace_terms(found.sharpness, linked, linked_exact, found.n_subjects, log_mass, mean_score)
+    seen = best_of(replace(found, top_scores=exact, log_mass=log_mass, mean_score=mean_score), top_k)
+    if found.n_subjects <= kept:
+        return seen, np.ones(n, dtype=bool)
+    return seen, seen.top_scores[:, -1] > found.top_scores[:, -1] + rounding
+
+
+def best_of(seen: Evidence, top_k: int) -> Evidence:
+    """Evidence with the best ``top_k`` of its subjects, which may be in any order.
+
+    >>> some = replace(Evidence.empty(1, [], 3), top_scores=np.array([[0.5, 0.7, 0.7]]), top_index=np.array([[1, 4, 3]]))
+    >>> best_of(some, 2).top_index
+    array([[3, 4]])
+    """
+    n = len(seen)
+    top_scores, top_index = np.full((n, top_k), -np.inf), np.full((n, top_k), NO_SUBJECT, dtype=np.int64)
+    select_top(seen.top_scores, seen.top_index, top_scores, top_index)
+    return replace(seen, top_scores=top_scores, top_index=top_index)
+
+
+def with_top_of(seen: Evidence, probes: npt.NDArray[np.integer[Any]], better: Evidence) -> Evidence:
+    """Evidence with the top of some probes replaced by that of ``better``, which is about them alone."""
+    top_scores, top_index = seen.top_scores.copy(), seen.top_index.copy()
+    top_scores[probes], top_index[probes] = better.top_scores, better.top_index
+    return replace(seen, top_scores=top_scores, top_index=top_index)
