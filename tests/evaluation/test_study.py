@@ -10,7 +10,6 @@ import pytest
 
 from holue.bench.sections.evaluation import simulated_protocol
 from holue.errors import CalibrationDataError, GalleryTooSmallError, InvalidParameterError
-from holue.evaluation.comparison import study
 from holue.evaluation.comparison.results import Results
 from holue.evaluation.comparison.study import evaluate
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
@@ -22,9 +21,9 @@ from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition.model.monte_carlo import monte_carlo_terms
+from holue.recognition import search
+from holue.recognition.model.monte_carlo import sampled_terms, stratified_angles
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.model.shared_samples import sampled_terms, stratified_angles
 from holue.recognition.quality import SCORES, holistic
 from holue.recognition.quality.heads.residual_sigmoid import ResidualSigmoidHead
 from holue.recognition.quality.heads.standardizer import Standardizer
@@ -84,7 +83,9 @@ def test_qualities_and_decisions_are_those_of_the_recogniser(
 ) -> None:
     _quick_head(monkeypatch)
     dev, part = protocol.development, protocol.evaluation
-    recognizer = OpenSetRecognizer(method, target_fpir=0.05).fit(part.gallery.directions, part.gallery.subjects)
+    recognizer = OpenSetRecognizer(method, target_fpir=0.05, hold="model").fit(
+        part.gallery.directions, part.gallery.subjects
+    )
     recognizer.calibrate(dev.probes.directions, dev.probe_subjects, dev.probes.concentrations, gallery=dev.gallery)
     answers = recognizer.identify(part.probes.directions, part.probes.concentrations)
     point = results.points[0]
@@ -105,7 +106,7 @@ def test_each_part_is_scanned_once_for_all_operating_points(
         seen.append((len(directions), len(sharpness)))
         return scan(directions, gallery, sharpness, **settings)
 
-    monkeypatch.setattr(study, "scan", counted)
+    monkeypatch.setattr(search, "scan", counted)
     evaluate(protocol, fpir=(0.05, 0.1, 0.2), methods=["galue", "holue-sum"], n_resamples=5)
     strangers = int((~protocol.development.mated).sum())
     assert seen == [(strangers, 0), (len(protocol.evaluation.probes), 6), (len(protocol.development.probes), 6)]
@@ -237,16 +238,12 @@ def test_test_normalisation_uses_the_evaluation_terms_and_the_development_head(r
     assert set(results.points[0].normalisation) == {"holue-sum", "holue"}
 
 
-def test_shared_samples_estimate_the_integral_of_the_recogniser(protocol: IdentificationProtocol) -> None:
+def test_the_samples_of_several_operating_points_are_those_of_each_alone(protocol: IdentificationProtocol) -> None:
     part = protocol.evaluation
     probes = part.probes.take(slice(0, 40))
     points = [OperatingPoint.solve(dim=32, n_subjects=len(part.gallery), threshold=t) for t in (0.5, 0.7)]
-    shared = sampled_terms(probes, part.gallery, points, temperature=5.0, n_samples=2000)
-    for point, terms in zip(points, shared):
-        own = monte_carlo_terms(probes, part.gallery, point.model, point.prior, temperature=5.0, n_samples=2000)
-        for column, reference in zip(terms.T, own):
-            # Two thousand draws each: both err by a few hundredths of the spread between probes.
-            assert np.sqrt(np.mean((column - reference) ** 2)) < 0.08 * reference.std()
+    for point, terms in zip(points, sampled_terms(probes, part.gallery, points, temperature=5.0)):
+        np.testing.assert_array_equal(terms, sampled_terms(probes, part.gallery, [point], temperature=5.0)[0])
 
 
 def test_shared_samples_do_not_depend_on_the_neighbours(protocol: IdentificationProtocol) -> None:

@@ -9,8 +9,10 @@ import pytest
 from holue import UNKNOWN, OpenSetRecognizer
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.errors import CalibrationDataError, InvalidParameterError, NotCalibratedError
+from holue.gallery.embeddings import Embeddings
 from holue.recognition.risk.candidate_sets import candidate_sets
 from holue.recognition.risk.conformal import conformal_threshold
+from holue.recognition.search import Search
 
 
 def drawn(seed: int, **options: object) -> SimulatedWorld:
@@ -50,8 +52,8 @@ def test_a_set_holds_exactly_the_answers_that_are_probable_enough(world: Simulat
     log_p = np.log(recognizer.predict_proba(X))
     for lowest in (-2.0, -12.0, -60.0):  # the last needs more candidates than are read at first
         sets = candidate_sets(
-            recognizer._reading(X, None, top_k=1).probes,
-            recognizer.gallery_,
+            Embeddings.from_samples(X),
+            Search.exact(recognizer.gallery_),
             recognizer.operating_point_,
             lowest,
             -1.0,

@@ -46,7 +46,7 @@ def more(world: SimulatedWorld, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("verb", ["predict", "identify"])
 def test_an_outgrown_gallery_is_told_once_with_its_numbers(world: SimulatedWorld, verb: str) -> None:
-    recognizer = calibrated(world)
+    recognizer = calibrated(world, hold="model")
     assert told(recognizer, verb, world.probes.X[:3]) == []
     recognizer.enroll(*more(world, 20))  # a factor of 1.33
     assert recognizer.doubts() == ()
@@ -60,7 +60,7 @@ def test_an_outgrown_gallery_is_told_once_with_its_numbers(world: SimulatedWorld
 
 @pytest.mark.parametrize("verb", ["predict", "identify"])
 def test_the_warning_points_at_the_line_that_asked(world: SimulatedWorld, verb: str) -> None:
-    recognizer = calibrated(world).enroll(*more(world, 60))
+    recognizer = calibrated(world, hold="model").enroll(*more(world, 60))
     with pytest.warns(CalibrationWarning) as caught:
         # a helper of numpy between the call and whoever called this test: one level too many would name its file
         np.apply_along_axis(lambda probe: [len(getattr(recognizer, verb)(probe[None]))], 1, world.probes.X[:1])
@@ -68,7 +68,7 @@ def test_the_warning_points_at_the_line_that_asked(world: SimulatedWorld, verb: 
 
 
 def test_calibrating_anew_removes_the_doubt(world: SimulatedWorld) -> None:
-    recognizer = calibrated(world).enroll(*more(world, 60))
+    recognizer = calibrated(world, hold="model").enroll(*more(world, 60))
     assert abouts(recognizer) == ["gallery"]
     recognizer.calibrate(world.probes.X, world.probes.person)
     assert recognizer.doubts() == ()
@@ -79,7 +79,7 @@ def test_where_the_threshold_follows_the_strangers_growth_is_no_doubt(world: Sim
     assert recognizer.doubts() == ()
     assert told(recognizer, "identify", world.probes.X[:3]) == []
     point = recognizer.operating_point_
-    recognizer.operating_point_ = replace(point, carried_from=5)
+    recognizer.operating_point_ = replace(point, calibrated=replace(point, n_subjects=5, calibrated=None))
     assert abouts(recognizer) == ["gallery"], "beyond what was ever measured it is"
 
 

@@ -11,6 +11,7 @@ from holue.errors import (
 )
 from holue.recognition.model.class_model import Prior
 from holue.recognition.model.operating_point import (
+    Hold,
     OperatingPoint,
     concentration_from_threshold,
     threshold_at_fpir,
@@ -172,3 +173,22 @@ def test_other_bad_input_is_named() -> None:
         concentration_from_threshold(8, 10, 1.5)
     with pytest.raises(UnreachableThresholdError, match="lower the threshold"):
         concentration_from_threshold(512, 10, 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(2, 2_000_000), min_size=1, max_size=6),
+    hold=st.sampled_from(["model", "fpir", "threshold"]),
+    scale=st.floats(0.02, 0.2),
+)
+def test_a_point_depends_on_the_calibrated_one_and_the_size_not_on_the_way_there(
+    sizes: list[int], hold: Hold, scale: float
+) -> None:
+    # A wide tail in few dimensions: on the way the threshold may reach 1, or fall below what any concentration gives.
+    best = scale * np.random.default_rng(0).normal(size=(400, 50)).max(axis=1)
+    point = OperatingPoint.at_fpir(best, 0.05, dim=16, n_subjects=50)
+    went = point
+    for size in sizes:
+        went = went.for_gallery(size, hold)
+    assert went == point.for_gallery(sizes[-1], hold)
+    assert went.for_gallery(50, hold) == point

@@ -69,7 +69,7 @@ def test_the_closed_form_forgets_the_gallery_as_the_probe_blurs(reading: Reading
     score = SCORES["holue-closed"]()
     blurred = Reading(
         Embeddings(reading.probes.directions, np.full(len(reading), 1e-3)),
-        reading.gallery,
+        reading.search,
         reading.point,
         reading.temperature,
         reading.evidence,
@@ -88,7 +88,7 @@ def test_a_term_that_does_not_vary_adds_nothing(reading: Reading) -> None:
 @pytest.mark.parametrize("method", [name for name, score in SCORES.items() if score.needs_concentration])
 def test_scores_that_read_the_sample_refuse_probes_without_concentration(method: str, reading: Reading) -> None:
     bare = Reading(
-        Embeddings(reading.probes.directions), reading.gallery, reading.point, reading.temperature, reading.evidence
+        Embeddings(reading.probes.directions), reading.search, reading.point, reading.temperature, reading.evidence
     )
     with pytest.raises(InvalidConcentrationError, match="concentration"):
         SCORES[method]()(bare)

@@ -87,6 +87,11 @@ def test_strangers_set_the_threshold_and_the_target_holds_on_them(
     accepted = twin.predict(development.probes.X)[strangers] != UNKNOWN
     assert accepted.sum() == int(0.1 * strangers.sum())
     moved = recognizer.operating_point_.threshold - twin.operating_point_.threshold
+    tail = twin.operating_point_.tail
+    assert tail is not None
+    assert moved == pytest.approx(tail.threshold(40, 0.1) - tail.threshold(60, 0.1))
+    by_model = calibrated("acceptance", world, development, hold="model")
+    moved = by_model.operating_point_.threshold - twin.operating_point_.threshold
     assert moved == pytest.approx(np.log(40 / 60) / twin.operating_point_.concentration)
 
 
@@ -252,7 +257,6 @@ def test_verbs_out_of_order_say_which_comes_first(world: SimulatedWorld) -> None
         ({"hold": "everything"}, "hold must be"),
         ({"weighting": "precision"}, "weighting must be"),
         ({"random_state": "x"}, "random_state must be"),
-        ({"threshold": 0.5, "hold": "fpir"}, "without them"),
     ],
 )
 def test_bad_settings_are_named_when_fitting(setting: dict[str, object], says: str, world: SimulatedWorld) -> None:

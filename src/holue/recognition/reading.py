@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,6 @@ import numpy.typing as npt
 
 from holue.errors import InvalidConcentrationError
 from holue.evidence.evidence import Evidence
-from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
 from holue.recognition.model.class_model import ConvolvedVonMisesFisher, Posterior, close, log_peak
@@ -23,10 +23,10 @@ DECISION, TEMPERED = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Probes, the gallery, the operating point and the evidence: what every quality score reads."""
+    """Probes, a search of the gallery, the operating point and the evidence: what every quality score reads."""
 
     probes: Embeddings
-    gallery: Gallery
+    search: Search
     point: OperatingPoint
     temperature: float
     evidence: Evidence
@@ -43,10 +43,30 @@ class Reading:
         threads: int | None = None,
     ) -> Reading:
         """Scan the gallery once, at both sharpnesses; the second-best subject is always kept beside the best."""
-        sharpness = [point.concentration, point.concentration / temperature]
-        search = gallery if isinstance(gallery, Search) else Search("exact", gallery)
-        evidence = search.scan(probes.directions, sharpness, top_k=max(top_k, 2), threads=threads)
-        return cls(probes, search.gallery, point, temperature, evidence)
+        return cls.at_points(probes, gallery, [point], temperature=temperature, top_k=max(top_k, 2), threads=threads)[0]
+
+    @classmethod
+    def at_points(
+        cls,
+        probes: Embeddings,
+        gallery: Gallery | Search,
+        points: Sequence[OperatingPoint],
+        *,
+        temperature: float,
+        top_k: int,
+        threads: int | None = None,
+    ) -> list[Reading]:
+        """One scan at both sharpnesses of every operating point; each reading has its two columns of the evidence."""
+        search = gallery if isinstance(gallery, Search) else Search.exact(gallery)
+        sharpness = [a for point in points for a in (point.concentration, point.concentration / temperature)]
+        evidence = search.scan(probes.directions, sharpness, top_k=top_k, threads=threads)
+        columns = (evidence.columns(slice(2 * i, 2 * i + 2)) for i in range(len(points)))
+        return [cls(probes, search, point, temperature, own) for point, own in zip(points, columns)]
+
+    @property
+    def gallery(self) -> Gallery:
+        """The version of the gallery that was searched."""
+        return self.search.gallery
 
     def __len__(self) -> int:
         return len(self.probes)
@@ -54,7 +74,7 @@ class Reading:
     def take(self, rows: npt.NDArray[np.int64]) -> Reading:
         """The reading of some of the probes, without another scan."""
         evidence = self.evidence.take(rows)
-        return Reading(self.probes.take(rows), self.gallery, self.point, self.temperature, evidence)
+        return Reading(self.probes.take(rows), self.search, self.point, self.temperature, evidence)
 
     @property
     def best_score(self) -> Float64Array:
@@ -82,7 +102,7 @@ class Reading:
         """The posterior seen through each probe's own uncertainty, in closed form (a scan of its own)."""
         point = self.point
         model = ConvolvedVonMisesFisher(point.dim, point.concentration, self.probe_concentrations)
-        evidence = scan(self.probes.directions, self.gallery, [1.0], top_k=1, link=model.link)
+        evidence = self.search.scan(self.probes.directions, [1.0], top_k=1, link=model.link)
         return close(evidence, 0, model, point.prior, len(self.gallery))
 
     @property

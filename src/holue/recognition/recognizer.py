@@ -6,57 +6,57 @@ fit (who is enrolled) → calibrate (where to accept, how far to trust) → pred
 from __future__ import annotations
 
 import os
+import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from holue.errors import (
-    CalibrationDataError,
-    InvalidParameterError,
-    InvalidSubjectsError,
-    NotCalibratedError,
-)
-from holue.evidence.evidence import Evidence
-from holue.gallery.embeddings import Embeddings, Float64Array
+from holue.errors import InvalidParameterError, InvalidSubjectsError, NotCalibratedError
+from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN
-from holue.recognition.calibration.doubts import Doubt, calibration_doubts, refuse_other_model, tell_doubts
+from holue.recognition.calibration.calibration import ValidationSource, calibrated, conformal_scores
+from holue.recognition.calibration.doubts import Doubt, calibration_doubts, refuse_other_model, warn_once
 from holue.recognition.calibration.drift import DriftState
-from holue.recognition.calibration.fingerprint import Fingerprints, fingerprints
-from holue.recognition.calibration.leave_one_out import leave_one_out_calibration
-from holue.recognition.calibration.truth import correct_answers, people, truth_rows
+from holue.recognition.calibration.fallback import Fallback, FallbackWarning, hold_fallback
+from holue.recognition.calibration.fingerprint import Fingerprints
+from holue.recognition.calibration.leave_one_out import LeftOutProbes
+from holue.recognition.calibration.truth import truth_rows
 from holue.recognition.calibration.validation import (
-    point_at_fpir,
+    ValidationProbes,
     point_at_threshold,
-    quality_levels,
     require_two,
     validation_gallery,
 )
+from holue.recognition.examination import Examination
 from holue.recognition.identifications import Identifications, named
+from holue.recognition.learned import Learned, Learner
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.posterior import log_posterior
+from holue.recognition.moment import Moment
 from holue.recognition.quality import SCORES, QualityScore
-from holue.recognition.reading import Reading
 from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.saved.recognizer_folder import read_recognizer, write_recognizer
-from holue.recognition.search import Search, SearchKind, search_of
-from holue.recognition.seeds import RandomState, generator
-from holue.recognition.settings import check_settings
-from holue.recognition.state import Knowledge, Known, begin, change, knowledge_of, learn
+from holue.recognition.search import Search, SearchKind
+from holue.recognition.seeds import RandomState
+from holue.recognition.settings import SETTINGS, Settings
+from holue.recognition.state import State
 
 
-class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
+class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     """Answers *who*, or *nobody enrolled*, and how far to trust the answer.
 
     Parameters
     ----------
     method : str
-        How an answer's reliability is judged, one of ``SCORES``: "holue" (the paper's HolUE-MLP), "holue-plus", "holue-sum",
-        "holue-mc", "holue-closed", "galue", "galue-entropy", "acceptance", "quality". The decision is the same for all.
+        How an answer's reliability is judged, one of ``SCORES``: "holue-plus" (the default), "holue" (the paper's HolUE-MLP),
+        "holue-sum", "holue-mc", "holue-closed", "galue", "galue-entropy", "acceptance", "quality". The decision is the same
+        for all. Where too few validation answers are right for "holue-plus" to learn from, "galue" takes its place.
     target_fpir : float
         The share of strangers that may be accepted; :meth:`calibrate` sets the threshold for it.
     unknown_prior : float
@@ -68,9 +68,10 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     threshold : float or None
         A fixed cosine threshold τ in place of one calibrated for ``target_fpir``; then the methods that learn nothing ("galue",
         "galue-entropy", "acceptance", "quality", "holue-closed") need no calibration.
-    hold : "model", "fpir" or "threshold"
-        What stays when the gallery changes size: κ and β, so that the threshold follows the gallery; the FPIR, as the
-        validation strangers' own scores foretell it; or the threshold.
+    hold : "fpir", "model" or "threshold"
+        What stays when the gallery changes size: the FPIR, as the validation strangers' own scores foretell it; κ and β, so
+        that the threshold follows the class model; or the threshold. Where no strangers' scores say how to follow them (they
+        are all alike, or ``threshold`` is given), "model" takes the place of "fpir".
     weighting : "uniform" or "concentration"
         How the samples of a subject are pooled.
     threads : int or None
@@ -93,26 +94,25 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     array(['ann', UNKNOWN], dtype=object)
     """
 
-    gallery_ = Known[Gallery]()
-    operating_point_ = Known[OperatingPoint]()
-    quality_ = Known[QualityScore]()
-    quality_levels_ = Known[Float64Array]()
-    calibration_fingerprints_ = Known[Fingerprints]()
-    conformal_scores_ = Known[ConformalScores]()
-    certificate_ = Known[RiskCertificate]()
-    _knowledge: Knowledge | None = None
-    _search: Search
+    gallery_ = Learned[Gallery]()
+    operating_point_ = Learned[OperatingPoint]()
+    quality_ = Learned[QualityScore]()
+    fallbacks_ = Learned[tuple[Fallback, ...]]()
+    quality_levels_ = Learned[Float64Array]()
+    calibration_fingerprints_ = Learned[Fingerprints]()
+    conformal_scores_ = Learned[ConformalScores]()
+    certificate_ = Learned[RiskCertificate]()
 
     def __init__(
         self,
-        method: str = "holue",
+        method: str = "holue-plus",
         *,
         target_fpir: float = 0.05,
         unknown_prior: float = 0.5,
         temperature: float = 20.0,
         random_state: RandomState = 0,
         threshold: float | None = None,
-        hold: Hold = "model",
+        hold: Hold = "fpir",
         weighting: str = "uniform",
         threads: int | None = None,
         search: SearchKind = "exact",
@@ -140,18 +140,24 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         ``concentration`` is κ_x of each sample, where known; samples that share an id in ``media`` (frames of one video) count
         as one. Fitting anew discards an earlier calibration.
         """
-        check_settings(self)
+        settings = self._settings
         if y is None:
             raise InvalidSubjectsError(
                 "OpenSetRecognizer requires y to be passed, but the target y is None: name the subject of each sample"
             )
-        gallery = Gallery.from_samples(X, y, concentration, media=media, weighting=self.weighting)
+        gallery = Gallery.from_samples(X, y, concentration, media=media, weighting=settings.weighting)
         require_two(len(gallery), "fit")
-        point, quality = None, None
-        if self.threshold is not None:
-            point = point_at_threshold(self.threshold, gallery, self.unknown_prior)
-            quality = None if SCORES[self.method].needs_fit else SCORES[self.method]()
-        begin(self, Knowledge(gallery, self.embedding_model, point, quality))
+        state = State(gallery, settings.embedding_model, method=settings.method)
+        if settings.threshold is not None:
+            point = point_at_threshold(settings.threshold, gallery, settings.unknown_prior)
+            score, held = SCORES[settings.method], hold_fallback(settings.hold, point)
+            state = replace(
+                state,
+                operating_point=point,
+                quality=None if score.needs_fit else score(),
+                fallbacks=() if held is None else (held,),
+            )
+        self._cell.begin(state)
         return self
 
     def calibrate(
@@ -171,45 +177,23 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         ``(X, y, concentration)`` or a :class:`Gallery`. The operating point found there is carried over to the enrolled
         gallery's size (see ``hold``).
 
-        Another thread may :meth:`enroll` or :meth:`remove` meanwhile; after a :meth:`fit` there this one has to be called again.
+        A setting that the probes cannot support is replaced, with a :class:`FallbackWarning` and an entry in ``fallbacks_``.
+        Another thread may :meth:`enroll` or :meth:`remove` meanwhile; where it fits or calibrates, this call is refused.
         """
-        check_settings(self)
-        earlier = knowledge_of(self)
-        refuse_other_model(self, "calibrate")
-        enrolled = earlier.gallery
-        development = validation_gallery(gallery, enrolled, self.weighting)
-        probes = Embeddings.from_samples(X, concentration, dim=enrolled.dim)
-        score = SCORES[self.method]()
-        if score.needs_concentration and probes.concentrations is None:
-            raise CalibrationDataError(
-                f"method={self.method!r} reads the quality of each probe, and calibrate got no concentration; pass "
-                "concentration=, or use method='galue' or 'acceptance', which need none"
-            )
-        truth = truth_rows(development, y, len(probes))
-        if self.threshold is not None:
-            point = point_at_threshold(self.threshold, enrolled, self.unknown_prior).for_gallery(
-                len(development), self.hold
-            )
-        else:
-            point = point_at_fpir(probes, development, truth, self.target_fpir, self.unknown_prior, self.threads)
-        reading = self._read(probes, Search("exact", development), point)
-        if score.needs_fit:
-            score.fit(reading, correct_answers(reading, truth), generator(self.random_state))
-        learned = {
-            "quality": score,
-            "quality_levels": quality_levels(score, reading),
-            "calibration_fingerprints": np.unique(fingerprints(probes)),
-            "conformal_scores": ConformalScores.of(reading, truth, people(y, None, len(probes))[0]),
-        }
-        change(self, lambda now: now.following(earlier).recalibrated(point, self.hold, **learned))
-        return self
+        now = self._now
+        refuse_other_model(now.state.embedding_model, self.embedding_model, "calibrate")
+        enrolled = now.state.gallery
+        searched = validation_gallery(gallery, enrolled, self.weighting)
+        return self._calibrate(ValidationProbes.of(now.probes(X, concentration), y, searched, enrolled), now)
 
     def calibrate_leave_one_out(
         self, X: object, y: object, concentration: object = None, *, media: object = None
     ) -> Self:
         """Calibrate without other data: on the samples :meth:`fit` got, each compared with the gallery without it."""
-        leave_one_out_calibration(self, X, y, concentration, media=media)
-        return self
+        now = self._now
+        refuse_other_model(now.state.embedding_model, self.embedding_model, "calibrate_leave_one_out")
+        samples = LeftOutProbes.of(self.method, X, y, concentration, media, self.weighting, now.state.gallery)
+        return self._calibrate(samples, now)
 
     def calibrate_sets(
         self,
@@ -224,12 +208,12 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         :meth:`calibrate` bases it on the strangers that also set the threshold. ``gallery`` is as there; ``subject`` names the
         person behind every probe, strangers too, where ``y`` does not.
         """
-        enrolled, point, earlier = self._calibrated()
-        probes = Embeddings.from_samples(X, None, dim=enrolled.dim)
-        searched = validation_gallery(gallery, enrolled, self.weighting)
-        reading = self._read(probes, Search("exact", searched), point.for_gallery(len(searched), self.hold))
-        truth = truth_rows(reading.gallery, y, len(reading))
-        learn(self, earlier, conformal_scores=ConformalScores.of(reading, truth, people(y, subject, len(reading))[0]))
+        now = self._now
+        searched = validation_gallery(gallery, now.state.gallery, self.weighting)
+        point = now.state.point_for(len(searched), self.hold)
+        source = ValidationProbes.of(now.probes(X), y, searched, now.state.gallery, subject)
+        scores = conformal_scores(source.examined(point, now.settings))
+        self._cell.change(lambda state: state.learned_from(now.state.lineage, conformal_scores=scores))
         return self
 
     def enroll(
@@ -242,20 +226,27 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         replace: bool = False,
     ) -> Self:
         """Add subjects (``replace=True`` renews enrolled ones); the operating point follows the gallery's size."""
-        refuse_other_model(self, "enroll")
-        how: dict[str, Any] = {"media": media, "weighting": self.weighting, "replace": replace}
-        change(self, lambda now: now.with_gallery(now.gallery.enroll(X, y, concentration, **how), self.hold))
+        settings = self._settings
+        how: dict[str, Any] = {"media": media, "weighting": settings.weighting, "replace": replace}
+
+        def with_more(now: State) -> State:
+            refuse_other_model(now.embedding_model, settings.embedding_model, "enroll")
+            return now.with_gallery(now.gallery.enroll(X, y, concentration, **how), settings.hold)
+
+        self._cell.change(with_more)
         return self
 
     def remove(self, subject: object) -> Self:
         """Remove one subject, or several; the operating point follows the gallery's size."""
 
-        def without(now: Knowledge) -> Knowledge:
+        hold = self._settings.hold
+
+        def without(now: State) -> State:
             gallery = now.gallery.remove(subject)
             require_two(len(gallery), "remove")
-            return now.with_gallery(gallery, self.hold)
+            return now.with_gallery(gallery, hold)
 
-        change(self, without)
+        self._cell.change(without)
         return self
 
     # -- answer -------------------------------------------------------------------------------------------------------
@@ -263,7 +254,7 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The columns of :meth:`predict_proba`: enrolled subjects in gallery order, then UNKNOWN."""
-        return np.array([*knowledge_of(self).gallery.subjects.tolist(), UNKNOWN], dtype=object)
+        return np.array([*self._state.gallery.subjects.tolist(), UNKNOWN], dtype=object)
 
     @property
     def n_features_in_(self) -> int:
@@ -273,47 +264,51 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
     @property
     def embedding_model_(self) -> str | None:
         """The fingerprint of the model that the gallery was enrolled with."""
-        return knowledge_of(self).embedding_model
+        return self._state.embedding_model
 
     def predict(self, X: object, concentration: object = None) -> npt.NDArray[Any]:
         """The subject of each probe, or UNKNOWN (object array). Two-way always: only :meth:`identify` filters.
 
         Decisions, scores and GalUE's probabilities do not read ``concentration``; all methods take it, so that one call fits all.
         """
-        gallery, point, now = self._calibrated()
-        evidence = self._best(gallery, X, concentration)
-        tell_doubts(self, now)
-        return named(gallery.subjects[evidence.top_index[:, 0]], evidence.top_scores[:, 0] >= point.threshold)
+        now = self._now
+        state, threshold = now.state, now.state.point.threshold
+        evidence = now.best(X, concentration)
+        warn_once(calibration_doubts(state, now.settings), self._cell.warned(state))
+        return named(state.gallery.subjects[evidence.top_index[:, 0]], evidence.top_scores[:, 0] >= threshold)
 
     def decision_function(self, X: object, concentration: object = None) -> Float64Array:
         """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
-        gallery, point, _ = self._calibrated()
-        return np.asarray(self._best(gallery, X, concentration).top_scores[:, 0] - point.threshold, dtype=np.float64)
+        now = self._now
+        threshold = now.state.point.threshold
+        return np.asarray(now.best(X, concentration).top_scores[:, 0] - threshold, dtype=np.float64)
 
     def predict_proba(self, X: object, concentration: object = None) -> Float64Array:
         """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
-        gallery, point, _ = self._calibrated()
-        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
-        log_p, log_p_unknown = log_posterior(probes.directions, gallery.directions, point.model, point.prior)
+        now = self._now
+        point, directions = now.state.point, now.probes(X, concentration).directions
+        log_p, log_p_unknown = log_posterior(directions, now.state.gallery.directions, point.model, point.prior)
         return np.exp(np.column_stack([log_p, log_p_unknown]))
 
     def predict_uncertainty(self, X: object, concentration: object = None) -> Float64Array:
         """Uncertainty of each answer; higher = less certain. ``1 − q`` where the quality is a probability, else ``−q``."""
-        now = knowledge_of(self)
-        return self._quality(now).uncertainty(self._reading(X, concentration, top_k=1, now=now))
+        examination = self.examine(X, concentration)
+        return examination.score.uncertainty(examination.reading)
 
     def predict_set(self, X: object, confidence_level: float = 0.95, concentration: object = None) -> CandidateSets:
         """The smallest sets of answers, UNKNOWN among them, that hold the truth with probability ``confidence_level``.
 
         It holds for probes of enrolled subjects and for strangers separately (see ``conformal.py``), as long as they are
-        like the calibration probes and the gallery is of about the size of theirs. Reads GalUE's posterior, whatever the method.
+        like the calibration probes and the gallery is of about the size of theirs. Reads GalUE's posterior, whatever the
+        method, and the gallery exactly, as the calibration did.
         """
-        gallery, point, now = self._calibrated()
-        if now.conformal_scores is None:
+        now = self._now
+        state, point, scores = now.state, now.state.point, now.state.conformal_scores
+        if scores is None:
             raise NotCalibratedError("candidate sets rest on validation probes: call calibrate(X_dev, y_dev) first")
-        thresholds = now.conformal_scores.thresholds(confidence_level)
-        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
-        return candidate_sets(probes, gallery, point, *thresholds, confidence_level, self.threads)
+        thresholds = scores.thresholds(confidence_level)
+        search, threads = Search.exact(state.gallery), now.settings.threads
+        return candidate_sets(now.probes(X, concentration), search, point, *thresholds, confidence_level, threads)
 
     def identify(self, X: object, concentration: object = None, *, top_k: int = 5) -> Identifications:
         """The whole answer: subject, decision, probabilities, quality and the ``top_k`` candidates of each probe.
@@ -324,81 +319,83 @@ class OpenSetRecognizer(BaseEstimator):  # type: ignore[misc]
         """
         if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
             raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
-        now = knowledge_of(self)
-        shown = min(int(top_k), len(now.gallery))
-        reading = self._reading(X, concentration, top_k=shown, now=now)
-        tell_doubts(self, now)
-        return Identifications.of(reading, self._quality(now), self._filter_threshold(now.certificate), shown)
+        now = self._now
+        state, settings = now.state, now.settings
+        shown = min(int(top_k), len(state.gallery))
+        seen = now.examine(X, concentration, top_k=shown)
+        warn_once(calibration_doubts(state, settings), self._cell.warned(state))
+        return Identifications.of(seen.reading, seen.score, state.filter_threshold(settings.filter_below), shown)
+
+    def examine(
+        self,
+        X: object,
+        concentration: object = None,
+        *,
+        top_k: int = 1,
+        gallery: Gallery | tuple[object, ...] | None = None,
+    ) -> Examination:
+        """What :meth:`identify` is made of: the reading of some probes, and the quality score that rates it.
+
+        ``gallery`` is theirs, as in :meth:`calibrate`, where they are not to be searched among the enrolled.
+        """
+        return self._now.examine(X, concentration, top_k=top_k, gallery=gallery)
+
+    def certify(self, certificate: RiskCertificate, examination: Examination) -> None:
+        """Filter by a certificate made from an :meth:`examine`; refused where the recogniser was calibrated again since."""
+        self._cell.change(lambda now: now.learned_from(examination.lineage, certificate=certificate))
 
     def doubts(self, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
         """Why the calibration may no longer fit (a gallery outgrown, another embedding model, drift); empty if nothing does.
 
         ``predict`` and ``identify`` warn of each of them once: :class:`holue.recognition.calibration.doubts.CalibrationWarning`.
         """
-        return calibration_doubts(self, drift=drift)
+        return calibration_doubts(self._state, self._settings, drift=drift)
 
     @property
     def filter_threshold(self) -> float:
         """The quality below which answers are filtered: set by hand, else certified, else −inf (nothing is)."""
-        return self._filter_threshold(getattr(self, "certificate_", None))
+        return self._state.filter_threshold(self._settings.filter_below)
 
     def score(self, X: object, y: object, concentration: object = None) -> float:
         """Share of right answers: the enrolled subject named, or the stranger rejected."""
-        gallery, point, _ = self._calibrated()
-        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
-        reading = self._read(probes, gallery, point)
-        return float(correct_answers(reading, truth_rows(gallery, y, len(probes))).mean())
+        now = self._now
+        threshold, evidence = now.state.point.threshold, now.best(X, concentration)
+        truth, best = truth_rows(now.state.gallery, y, len(evidence)), evidence.top_index[:, 0]
+        answer = np.where(evidence.top_scores[:, 0] >= threshold, best, -1)
+        return float((answer == truth).mean())
 
     # -- save and load ------------------------------------------------------------------------------------------------
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write a directory of ``manifest.json`` and ``.npy`` files, atomically; an earlier save there is replaced."""
-        write_recognizer(self, directory)
+        write_recognizer(self._settings, self._state, directory)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Self:
         """Read what :meth:`save` wrote, checked file by file; nothing in it can run code."""
-        return read_recognizer(cls, directory)
+        settings, state = read_recognizer(directory)
+        recognizer = cls(**{name: getattr(settings, name) for name in SETTINGS})
+        recognizer._cell.begin(state)
+        return recognizer
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._knowledge is not None
+        return self._cell.is_fitted
 
-    def _calibrated(self) -> tuple[Gallery, OperatingPoint, Knowledge]:
-        """The gallery and the operating point of one moment, which belong together, and all else that was known then."""
-        now = knowledge_of(self)
-        return now.gallery, now.point, now
+    @property
+    def _settings(self) -> Settings:
+        return Settings(**{name: getattr(self, name) for name in SETTINGS})
 
-    def _quality(self, now: Knowledge | None = None) -> QualityScore:
-        check_settings(self)
-        return (now or knowledge_of(self)).quality_of(self.method)
+    @property
+    def _now(self) -> Moment:
+        return Moment(self._settings, self._state, self._cell)
 
-    def _filter_threshold(self, certificate: RiskCertificate | None) -> float:
-        if self.filter_below is not None:
-            return float(self.filter_below)
-        return -np.inf if certificate is None else certificate.filter_below
-
-    def _reading(
-        self,
-        X: object,
-        concentration: object,
-        *,
-        top_k: int,
-        gallery: Gallery | tuple[object, ...] | None = None,
-        now: Knowledge | None = None,
-    ) -> Reading:
-        now = now or knowledge_of(self)
-        point = now.point
-        self._quality(now)
-        probes = Embeddings.from_samples(X, concentration, dim=now.gallery.dim)
-        searched = validation_gallery(gallery, now.gallery, self.weighting)
-        return self._read(probes, searched, point.for_gallery(len(searched), self.hold), top_k=top_k)
-
-    def _read(self, probes: Embeddings, gallery: Gallery | Search, point: OperatingPoint, top_k: int = 1) -> Reading:
-        search = gallery if isinstance(gallery, Search) else search_of(self, gallery)
-        return Reading.of(probes, search, point, temperature=self.temperature, top_k=top_k, threads=self.threads)
-
-    def _best(self, gallery: Gallery, X: object, concentration: object) -> Evidence:
-        probes = Embeddings.from_samples(X, concentration, dim=gallery.dim)
-        return search_of(self, gallery).scan(probes.directions, [], top_k=1, threads=self.threads)
+    def _calibrate(self, source: ValidationSource, earlier: Moment) -> Self:
+        settings, lineage = earlier.settings, earlier.state.lineage
+        calibration = calibrated(source, settings)
+        self._cell.change(lambda now: now.calibrated(calibration, settings.hold, lineage))
+        for fallback in calibration.fallbacks:
+            if settings.threshold is None or fallback.setting != "hold":  # a threshold was given: no surprise
+                warnings.warn(str(fallback), FallbackWarning, stacklevel=3)
+        return self

@@ -1,64 +1,72 @@
-"""Knowledge: all that a recogniser has learned, in one piece that is replaced whole.
+"""State: all that a recogniser has learned, in one value that is replaced whole.
 
 An answer combines the gallery, the operating point, the quality and the certificate, and they must belong together: the row that
-the scan found names another subject in the next version of the gallery. So each call reads the knowledge once, and whoever
-changes it puts another in its place in one assignment. Answers never wait, and never see half a change.
+the scan found names another subject in the next version of the gallery. So each call reads the state once, and whoever changes
+something makes another state. Who holds the current one is :class:`holue.recognition.state_cell.StateCell`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import Any
 
-from holue.errors import NotCalibratedError, NotFittedYetError
+import numpy as np
+
+from holue.errors import NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
+from holue.recognition.calibration.calibration import Calibration
+from holue.recognition.calibration.fallback import Fallback, usable_hold
 from holue.recognition.calibration.fingerprint import Fingerprints
+from holue.recognition.lineage import Lineage
 from holue.recognition.model.operating_point import Hold, OperatingPoint
-from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.quality import QualityScore
+from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
-
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
-    from holue.recognition.risk.certificate import RiskCertificate
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
-    """What :meth:`fit` and :meth:`calibrate` leave in a recogniser; None where it was not learned yet."""
+class State:
+    """What ``fit`` and ``calibrate`` leave in a recogniser; None where it was not learned yet."""
 
     gallery: Gallery
     embedding_model: str | None = None
     operating_point: OperatingPoint | None = None
+    method: str | None = None  # the method asked for when ``quality`` was made; a fallback may have taken its place
     quality: QualityScore | None = None
+    fallbacks: tuple[Fallback, ...] = ()
     quality_levels: Float64Array | None = None
     calibration_fingerprints: Fingerprints | None = None
     conformal_scores: ConformalScores | None = None
     certificate: RiskCertificate | None = None
-    told: set[str] = field(default_factory=set)  # what doubts were about that have been told; a later gallery shares it
-    enrolment: object = field(
-        default_factory=object
-    )  # stands for one fit: all that follows shares it, another fit does not
+    lineage: Lineage = field(default_factory=Lineage)
 
-    def with_gallery(self, gallery: Gallery, hold: Hold) -> Knowledge:
+    def with_gallery(self, gallery: Gallery, hold: Hold) -> State:
         """The same with another version of the gallery; the operating point follows its size."""
-        point = self.operating_point
-        return replace(self, gallery=gallery, operating_point=point and point.for_gallery(len(gallery), hold))
+        point = None if self.operating_point is None else self.point_for(len(gallery), hold)
+        return replace(self, gallery=gallery, operating_point=point)
 
-    def recalibrated(self, point: OperatingPoint, hold: Hold, **learned: Any) -> Knowledge:
-        """Another calibration in place of the earlier one, which is forgotten with all that rested on it."""
-        point = point.for_gallery(len(self.gallery), hold)
-        return Knowledge(self.gallery, self.embedding_model, operating_point=point, enrolment=self.enrolment, **learned)
+    def calibrated(self, calibration: Calibration, hold: Hold, earlier: Lineage) -> State:
+        """Another calibration in place of the ``earlier`` one, which is forgotten with all that rested on it.
 
-    def following(self, earlier: Knowledge) -> Knowledge:
-        """This, or an error where a ``fit`` came after ``earlier``: subjects may come and go, but this is another gallery."""
-        if self.enrolment is not earlier.enrolment:
-            raise NotCalibratedError(
-                "the gallery was replaced by fit while the earlier one was being calibrated: calibrate again"
-            )
-        return self
+        An error where a ``fit`` or a calibration came since the earlier one.
+        """
+        self.lineage.check_same(earlier)
+        known = State(
+            self.gallery,
+            self.embedding_model,
+            operating_point=calibration.point,
+            method=calibration.method,
+            fallbacks=calibration.fallbacks,
+            lineage=self.lineage.recalibrated(),
+            **calibration.learned,
+        )
+        return known.with_gallery(self.gallery, hold)
+
+    def learned_from(self, earlier: Lineage, **learned: Any) -> State:
+        """The same with more learned, or an error where a ``fit`` or a calibration came since."""
+        self.lineage.check_same(earlier)
+        return replace(self, **learned)
 
     @property
     def point(self) -> OperatingPoint:
@@ -70,75 +78,22 @@ class Knowledge:
             )
         return self.operating_point
 
+    def point_for(self, n_subjects: int, hold: Hold) -> OperatingPoint:
+        """The operating point for a gallery of another size: of the calibrated point, the size and ``hold`` alone."""
+        return self.point.for_gallery(n_subjects, usable_hold(hold, self.point))
+
+    def filter_threshold(self, filter_below: float | None) -> float:
+        """The quality below which answers are filtered: set by hand, else certified, else −inf."""
+        if filter_below is not None:
+            return float(filter_below)
+        return -np.inf if self.certificate is None else self.certificate.filter_below
+
     def quality_of(self, method: str) -> QualityScore:
         """The quality score of a method, or an error where another one, or none, was learned."""
         if self.quality is None:
             raise NotCalibratedError(
                 f"method={method!r} is learned from validation probes: call calibrate(X_dev, y_dev, concentration) first"
             )
-        if type(self.quality) is not SCORES[method]:
+        if self.method != method:
             raise NotCalibratedError(f"the method was set to {method!r} after calibrating: call calibrate again")
         return self.quality
-
-
-_swapping = Lock()  # of the module, since a recogniser can be copied and sent to another process, and a lock cannot
-
-
-def knowledge_of(recognizer: OpenSetRecognizer) -> Knowledge:
-    """What a recogniser knows now, or an error where it knows nothing."""
-    if recognizer._knowledge is None:
-        raise NotFittedYetError("this OpenSetRecognizer has no gallery yet: call fit(X, y) first")
-    return recognizer._knowledge
-
-
-def change(recognizer: OpenSetRecognizer, step: Callable[[Knowledge], Knowledge]) -> None:
-    """Put ``step(knowledge)`` in place of the knowledge; taken again where somebody else was faster, so that nothing is lost."""
-    while True:
-        now = knowledge_of(recognizer)
-        later = step(now)  # whatever can fail fails here, and changes nothing
-        with _swapping:
-            if recognizer._knowledge is now:
-                recognizer._knowledge = later
-                return
-
-
-def begin(recognizer: OpenSetRecognizer, knowledge: Knowledge) -> None:
-    """Put a knowledge in place that no earlier one matters to."""
-    with _swapping:  # or a change under way could put its own in place of this one
-        recognizer._knowledge = knowledge
-
-
-def learn(recognizer: OpenSetRecognizer, earlier: Knowledge, **learned: Any) -> None:
-    """Add what was learned from an earlier knowledge, whose gallery must still be enrolled."""
-    change(recognizer, lambda now: replace(now.following(earlier), **learned))
-
-
-T = TypeVar("T")
-
-
-class Known(Generic[T]):
-    """An attribute ``name_`` of a recogniser: the field ``name`` of its knowledge, and absent until it is learned."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.attribute, self.field = name, name.rstrip("_")
-
-    @overload
-    def __get__(self, recognizer: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, recognizer: OpenSetRecognizer, owner: type) -> T: ...
-    def __get__(self, recognizer: OpenSetRecognizer | None, owner: type) -> Self | T:
-        if recognizer is None:
-            return self
-        value: T | None = getattr(recognizer._knowledge, self.field, None)
-        if value is None:
-            raise AttributeError(
-                f"{self.attribute} is not there yet: it comes with fit, calibrate or a risk controller"
-            )
-        return value
-
-    def __set__(self, recognizer: OpenSetRecognizer, value: T) -> None:
-        field: dict[str, Any] = {self.field: value}
-        change(recognizer, lambda now: replace(now, **field))
-
-    def __delete__(self, recognizer: OpenSetRecognizer) -> None:
-        self.__set__(recognizer, None)  # type: ignore[arg-type]

@@ -21,14 +21,14 @@ from holue.evaluation.intervals.estimates import Estimate, bootstrap_calibration
 from holue.evaluation.intervals.intervals import Bootstrapped, bootstrap_metric, bootstrap_prr, paired_difference
 from holue.evaluation.metrics.rejection import prediction_rejection, rejection_grid
 from holue.evaluation.outcomes import Outcomes
-from holue.evaluation.protocol import IdentificationProtocol
-from holue.recognition.calibration.truth import correct_answers, truth_rows
+from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
+from holue.recognition.calibration.calibration import Examined, fitted
+from holue.recognition.calibration.truth import people, truth_rows
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.heads.standardizer import Standardizer
 from holue.recognition.quality.holistic import HolisticMLPQuality
 from holue.recognition.quality.holistic_sum import HolisticSumQuality
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
-from holue.recognition.quality.score import QualityScore
 from holue.recognition.reading import Reading
 
 CURVE_POINTS = 101
@@ -71,7 +71,8 @@ class PointStudy:
         sampled: Mapping[Reading, FloatArray],
     ) -> None:
         self.protocol, self.settings, self.resamples = protocol, settings, resamples
-        self.reading, self.dev_reading, self.sampled = reading, dev_reading, sampled
+        self.reading, self.sampled = reading, sampled
+        self.examined = None if dev_reading is None else _examined(protocol.development, dev_reading)
         part = protocol.evaluation
         truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
         named_right = reading.evidence.top_index[:, 0] == truth
@@ -88,7 +89,9 @@ class PointStudy:
         score = SharedSampleQuality(self.sampled) if method.score is MonteCarloQuality else method.score()
         try:
             if method.needs_fit:
-                self._fit(score)
+                assert self.examined is not None
+                # The seed is the generator's own, as OpenSetRecognizer(random_state=seed) has it: both give the same head.
+                fitted(score, self.examined, np.random.default_rng(self.settings.seed))
             self.scored[method] = _Scored(score(self.reading))
         except (CalibrationDataError, InvalidConcentrationError) as error:
             self.scored[method] = _Scored(None, f"it cannot be fitted: {error}")
@@ -96,14 +99,6 @@ class PointStudy:
         # Monte Carlo is a sum too, but not one of the paper's table, and its terms cost scans.
         if isinstance(score, HolisticSumQuality) and not isinstance(score, MonteCarloQuality):
             self.renormalised[method] = normalised_on(score, self.reading)
-
-    def _fit(self, score: QualityScore) -> None:
-        assert self.dev_reading is not None
-        part = self.protocol.development
-        truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
-        # The seed is the generator's own, as OpenSetRecognizer(random_state=seed) has it: both give the same head.
-        rng = np.random.default_rng(self.settings.seed)
-        score.fit(self.dev_reading, correct_answers(self.dev_reading, truth), rng)
 
     def result(self, target: float, dev_point: OperatingPoint, point: OperatingPoint) -> PointResult:
         """All numbers, with their intervals."""
@@ -189,6 +184,11 @@ class PointStudy:
         any_of = next(iter(each.values()), None)
         references = {} if any_of is None else {"random": any_of.random.values, "oracle": any_of.oracle.values}
         return {**{key: curves.curve.values for key, curves in each.items()}, **references}
+
+
+def _examined(part: ProtocolPart, reading: Reading) -> Examined:
+    truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
+    return Examined(reading, truth, people(part.probe_subjects, None, len(part.probes))[0])
 
 
 def normalised_on(score: HolisticSumQuality, reading: Reading) -> FloatArray:

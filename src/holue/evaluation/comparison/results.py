@@ -18,8 +18,8 @@ from holue.evaluation.deployment.trust_study import TrustStudy
 from holue.evaluation.intervals.estimates import Estimate, rounded
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
+from holue.recognition.model.monte_carlo import N_SAMPLES
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.model.shared_samples import N_SAMPLES
 
 FORMAT, VERSION = "holue-evaluation", 1
 CURVE_METRICS = ("f1", "fpir", "fnir", "misidentifications")

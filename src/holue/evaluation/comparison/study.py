@@ -29,11 +29,12 @@ from holue.evaluation.comparison.settings import Settings, ThresholdFrom, as_tar
 from holue.evaluation.intervals.bootstrap import SubjectBootstrap
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.evidence.scan import scan
-from holue.recognition.model.operating_point import OperatingPoint, threshold_at_fpir
-from holue.recognition.model.shared_samples import sampled_terms
+from holue.recognition.calibration.validation import stranger_scores
+from holue.recognition.model.monte_carlo import sampled_terms
+from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import Reading
+from holue.recognition.search import Search
 
 TOP_K = 5
 
@@ -156,11 +157,7 @@ def _operating_points(
 ) -> list[tuple[OperatingPoint, OperatingPoint]]:
     """The operating point of every target, at the size of the development and of the evaluation gallery."""
     part = protocol.evaluation if settings.is_oracle else protocol.development
-    strangers = part.probes.take(~part.mated)
-    for target in settings.fpir:
-        # Resolved before the scan: a target too fine for the data should not cost a pass over the gallery.
-        threshold_at_fpir(np.zeros(len(strangers)), target)
-    scores = scan(strangers.directions, part.gallery, [], top_k=1, threads=threads).top_scores[:, 0].astype(np.float64)
+    scores = stranger_scores(part.probes.take(~part.mated), Search.exact(part.gallery), settings.fpir, threads)
     found = [
         OperatingPoint.at_fpir(
             scores,
@@ -178,14 +175,9 @@ def _operating_points(
 def _readings(
     part: ProtocolPart, points: list[OperatingPoint], temperature: float, threads: int | None
 ) -> list[Reading]:
-    """One scan at κ and κ/T of every operating point; each reading takes its two columns."""
-    sharpness = [a for point in points for a in (point.concentration, point.concentration / temperature)]
+    """One scan at κ and κ/T of every operating point."""
     top_k = min(TOP_K, len(part.gallery))
-    evidence = scan(part.probes.directions, part.gallery, sharpness, top_k=top_k, threads=threads)
-    return [
-        Reading(part.probes, part.gallery, point, temperature, evidence.columns(slice(2 * i, 2 * i + 2)))
-        for i, point in enumerate(points)
-    ]
+    return Reading.at_points(part.probes, part.gallery, points, temperature=temperature, top_k=top_k, threads=threads)
 
 
 def _sampled(readings: list[Reading], settings: Settings, threads: int | None) -> dict[Reading, FloatArray]:

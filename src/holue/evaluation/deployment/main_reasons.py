@@ -48,7 +48,7 @@ class MainReasons:
 
 def main_reasons(rehearsal: Rehearsal, filtered: BoolArray) -> MainReasons | None:
     """Causes on the evaluation part; None where the method gives no reasons."""
-    quality = rehearsal.recognizer._quality()
+    quality = rehearsal.examination.score
     if not isinstance(quality, CalibratedQuality):
         return None
     reasons = explain(rehearsal.reading, quality.judge, quality.typical)

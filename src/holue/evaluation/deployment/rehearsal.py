@@ -7,6 +7,7 @@ that its size is the true one. The evaluation part, of other people, then shows 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,13 +22,15 @@ from holue.evaluation.intervals.subject_rates import SubjectRate, SubjectRates
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.gallery.subjects import Subjects
+from holue.recognition.calibration.fallback import FallbackWarning
+from holue.recognition.examination import Examination
 from holue.recognition.reading import Reading
 from holue.recognition.recognizer import OpenSetRecognizer
 from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.risk.controller import RiskController
 
 Mask = npt.NDArray[np.bool_]
-DEFAULT, FALLBACK = "holue-plus", "galue"
+DEFAULT = "holue-plus"
 LEVEL = 0.95
 """Of the intervals over evaluation subjects."""
 
@@ -63,13 +66,9 @@ class Rehearsal:
         gallery = evaluation.gallery
         recognizer.fit(gallery.directions, gallery.subjects, gallery.concentrations)
         calibrating = half_of_subjects(development, rng)
-        probes = _probes(development, calibrating)
-        try:
-            recognizer.calibrate(*probes, gallery=development.gallery)
-        except CalibrationDataError:
-            if method is not None:
-                raise
-            recognizer.set_params(method=FALLBACK).calibrate(*probes, gallery=development.gallery)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FallbackWarning)  # ``fallbacks`` says it, where it is read
+            recognizer.calibrate(*_probes(development, calibrating), gallery=development.gallery)
         resamples = SubjectBootstrap.draw(evaluation.probe_subjects, n_resamples=n_resamples, rng=rng)
         return cls(protocol, recognizer, calibrating, resamples)
 
@@ -99,16 +98,20 @@ class Rehearsal:
         return self.protocol.development.probe_subjects[~self.calibrating]
 
     @cached_property
+    def examination(self) -> Examination:
+        """What the recogniser makes of the evaluation probes."""
+        probes = self.protocol.evaluation.probes
+        return self.recognizer.examine(probes.directions, probes.concentrations, top_k=2)
+
+    @property
     def reading(self) -> Reading:
         """What the evaluation gallery says about the evaluation probes."""
-        probes = self.protocol.evaluation.probes
-        top_k = min(2, len(self.protocol.evaluation.gallery))
-        return self.recognizer._reading(probes.directions, probes.concentrations, top_k=top_k)
+        return self.examination.reading
 
     @cached_property
     def quality(self) -> FloatArray:
         """How reliable each answer on the evaluation part is."""
-        return self.recognizer._quality()(self.reading)
+        return self.examination.score(self.reading)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -124,8 +127,14 @@ class Rehearsal:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Why the calibration may not fit the evaluation gallery, in sentences."""
-        return tuple(str(doubt) for doubt in self.recognizer.doubts())
+        """Why the calibration may not fit the evaluation gallery, and what it could not do, in sentences."""
+        return tuple(str(doubt) for doubt in (*self.recognizer.doubts(), *self.recognizer.fallbacks_))
+
+    @property
+    def method(self) -> str:
+        """The method that rates the answers: the one asked for, or what took its place."""
+        used = {fallback.setting: fallback.used for fallback in self.recognizer.fallbacks_}
+        return used.get("method", self.recognizer.method)
 
     def rate(
         self, counted: Mask, hit: Mask, smallest: int = 2, weight: npt.NDArray[np.float64] | None = None

@@ -142,7 +142,7 @@ def controlled(
     columns = evaluation.group_columns if by_group else {}
     return TrustReport(
         name=rehearsal.protocol.name,
-        method=rehearsal.recognizer.method,
+        method=rehearsal.method,
         risk=risk,
         target_level=controller.target_level,
         confidence_level=controller.confidence_level,

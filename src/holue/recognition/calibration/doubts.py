@@ -9,17 +9,16 @@ A certificate is another matter: its risk counts every error, and was measured a
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from holue.errors import InvalidParameterError
 from holue.recognition.calibration.drift import DriftState
-from holue.recognition.state import Knowledge, knowledge_of
-
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
+from holue.recognition.calibration.fallback import usable_hold
+from holue.recognition.settings import Settings
+from holue.recognition.state import State
 
 LARGEST_GROWTH: Mapping[str, float] = MappingProxyType({"model": 1.5, "threshold": 1.5, "fpir": 50.0})
 """How far a gallery may outgrow, or shrink from, the size it was calibrated for, by what is held."""
@@ -41,49 +40,20 @@ class Doubt:
         return self.sentence
 
 
-def calibration_doubts(recognizer: OpenSetRecognizer, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
-    """Why the calibration may no longer fit; empty where nothing speaks against it.
+def calibration_doubts(state: State, settings: Settings, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
+    """Why the calibration of a state may no longer fit; empty where nothing speaks against it.
 
     ``drift`` is where a :class:`holue.recognition.calibration.drift.DriftMonitor` of your probes stands, if you keep one.
-
-    >>> import numpy as np
-    >>> from holue.recognition.recognizer import OpenSetRecognizer
-    >>> recognizer = OpenSetRecognizer(method="galue", threshold=0.5).fit(np.eye(8)[:4], range(4))
-    >>> calibration_doubts(recognizer)
-    ()
-    >>> [doubt.about for doubt in calibration_doubts(recognizer.enroll(np.eye(8)[4:], range(4, 8)))]
-    ['gallery']
     """
-    return _doubts(recognizer, knowledge_of(recognizer), drift)
-
-
-def tell_doubts(recognizer: OpenSetRecognizer, now: Knowledge) -> None:
-    """Warn, in the name of the caller's caller, of what was not told before; a growing gallery warns once."""
-    for doubt in _doubts(recognizer, now):
-        if doubt.about not in now.told:
-            now.told.add(doubt.about)
-            warnings.warn(doubt.sentence, CalibrationWarning, stacklevel=3)
-
-
-def refuse_other_model(recognizer: OpenSetRecognizer, verb: str) -> None:
-    """Enrolling or calibrating with another model's embeddings is never right: cosines between two models mean nothing."""
-    enrolled_with, now = knowledge_of(recognizer).embedding_model, recognizer.embedding_model
-    if enrolled_with != now:
-        raise InvalidParameterError(
-            f"{verb}: embedding_model is {_name(now)} and the gallery was enrolled with {_name(enrolled_with)}, whose embeddings "
-            "cannot be compared with it; call fit with samples of the new model"
-        )
-
-
-def _doubts(recognizer: OpenSetRecognizer, known: Knowledge, drift: DriftState | None = None) -> tuple[Doubt, ...]:
-    gallery, point, certificate = known.gallery, known.point, known.certificate
+    gallery, point, certificate = state.gallery, state.point, state.certificate
     doubts = []
-    calibrated_for, most = point.carried_from or point.n_subjects, LARGEST_GROWTH[recognizer.hold]
+    used = usable_hold(settings.hold, point)
+    calibrated_for, most = point.carried_from or point.n_subjects, LARGEST_GROWTH[used]
     factor = _factor(len(gallery), calibrated_for)
     if factor > most:
         sentence = (
             f"the gallery holds {len(gallery)} subjects and was calibrated for {calibrated_for}, a factor of {factor:.3g} "
-            f"(at most {most:g} with hold={recognizer.hold!r}): calibrate anew at this size"
+            f"(at most {most:g} with hold={used!r}): calibrate anew at this size"
         )
         doubts.append(Doubt("gallery", sentence))
     if certificate is not None and _factor(len(gallery), certificate.n_gallery) > CERTIFIED_GROWTH:
@@ -92,16 +62,32 @@ def _doubts(recognizer: OpenSetRecognizer, known: Knowledge, drift: DriftState |
             "guarantee does not reach so far; certify anew at this size"
         )
         doubts.append(Doubt("certificate", sentence))
-    enrolled_with, now = known.embedding_model, recognizer.embedding_model
-    if enrolled_with != now:
+    if state.embedding_model != settings.embedding_model:
         sentence = (
-            f"the embedding model changed from {_name(enrolled_with)} to {_name(now)}: its cosines mean something else; enrol "
-            "and calibrate anew"
+            f"the embedding model changed from {_name(state.embedding_model)} to {_name(settings.embedding_model)}: its cosines "
+            "mean something else; enrol and calibrate anew"
         )
         doubts.append(Doubt("model", sentence))
     if drift is not None and drift.alarm:
         doubts.append(Doubt("drift", str(drift)))
     return tuple(doubts)
+
+
+def warn_once(doubts: Iterable[Doubt], warned: set[str]) -> None:
+    """Warn, in the name of the caller's caller, of what was not warned of before; a growing gallery warns once."""
+    for doubt in doubts:
+        if doubt.about not in warned:
+            warned.add(doubt.about)
+            warnings.warn(doubt.sentence, CalibrationWarning, stacklevel=3)
+
+
+def refuse_other_model(enrolled_with: str | None, embedding_model: str | None, verb: str) -> None:
+    """Enrolling or calibrating with another model's embeddings is never right: cosines between two models mean nothing."""
+    if enrolled_with != embedding_model:
+        raise InvalidParameterError(
+            f"{verb}: embedding_model is {_name(embedding_model)} and the gallery was enrolled with {_name(enrolled_with)}, "
+            "whose embeddings cannot be compared with it; call fit with samples of the new model"
+        )
 
 
 def _factor(size: int, other: int) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,7 @@ import numpy.typing as npt
 from holue.errors import CalibrationDataError, InvalidInputError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.checks import check_share
-
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
+from holue.recognition.risk.conformal import ConformalScores
 
 LEVEL_BETS: Float64Array = np.array([0.0, -1.0, -0.5, 0.5, 1.0, 0.0, 0.0])
 SPREAD_BETS: Float64Array = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 1.0])
@@ -118,8 +116,17 @@ class DriftState:
         )
 
 
+class KnowsStrangers(Protocol):
+    """A recogniser, as far as its validation strangers go."""
+
+    @property
+    def conformal_scores_(self) -> ConformalScores:
+        """How probable the truth was on validation probes; absent before a calibration."""
+        ...
+
+
 def stranger_monitor(
-    recognizer: OpenSetRecognizer, *, false_alarm_rate: float = 0.01, rng: np.random.Generator | None = None
+    recognizer: KnowsStrangers, *, false_alarm_rate: float = 0.01, rng: np.random.Generator | None = None
 ) -> DriftMonitor:
     """A monitor of ``log p_unknown`` of probes known to be strangers, against those the recogniser was calibrated on.
 

@@ -14,8 +14,7 @@ place, so that all probes share one K; that moves its log-odds by ln(K/(K−1)).
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,24 +22,17 @@ import numpy.typing as npt
 from holue.errors import CalibrationDataError, GalleryTooSmallError, InvalidParameterError, InvalidSubjectsError
 from holue.evidence.evidence import concatenate, merge
 from holue.evidence.leave_one_out import evidence_of_one, evidence_of_others
-from holue.gallery.embeddings import Float64Array
+from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
 from holue.gallery.left_out import LeftOut
-from holue.recognition.calibration.doubts import refuse_other_model
-from holue.recognition.calibration.fingerprint import fingerprints
-from holue.recognition.calibration.truth import correct_answers
-from holue.recognition.calibration.validation import point_at_threshold, quality_levels
+from holue.recognition.calibration.calibration import Examined, check_concentrations
+from holue.recognition.calibration.fallback import usable_hold
+from holue.recognition.calibration.validation import point_at_threshold
 from holue.recognition.checks import check_share
 from holue.recognition.model.operating_point import OperatingPoint, tail_of
-from holue.recognition.quality import SCORES
 from holue.recognition.reading import Reading
-from holue.recognition.risk.conformal import ConformalScores
-from holue.recognition.seeds import generator
-from holue.recognition.settings import check_settings
-from holue.recognition.state import change, knowledge_of
-
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
+from holue.recognition.search import Search
+from holue.recognition.settings import Settings
 
 SCAN_THEMSELVES = ("holue-mc", "holue-closed")
 """Methods that read the gallery anew, where the sample's own subject would be met again."""
@@ -48,52 +40,49 @@ SAME_TEMPLATE = 1e-3
 """How far a template pooled here may be from the enrolled one, as 1 − cosine: float16 galleries and other orders of summing."""
 
 
-def leave_one_out_calibration(
-    recognizer: OpenSetRecognizer, X: object, y: object, concentration: object = None, *, media: object = None
-) -> OpenSetRecognizer:
-    """Calibrate a fitted recogniser on the very samples it was fitted on; they are what :meth:`fit` got.
+@dataclass(frozen=True, eq=False)
+class LeftOutProbes:
+    """The enrolled samples, each left out in turn, as what a calibration rests on."""
 
-    >>> from holue.datasets.simulated import simulate
-    >>> from holue.recognition.recognizer import OpenSetRecognizer
-    >>> enrolled = simulate(n_subjects=60, enrolled_samples=4, rng=np.random.default_rng(0)).gallery
-    >>> recognizer = OpenSetRecognizer(method="galue").fit(enrolled.X, enrolled.y)
-    >>> leave_one_out_calibration(recognizer, enrolled.X, enrolled.y).operating_point_.n_subjects
-    60
-    """
-    check_settings(recognizer)
-    score = SCORES[recognizer.method]()
-    if recognizer.method in SCAN_THEMSELVES:
-        raise InvalidParameterError(
-            f"method={recognizer.method!r} cannot be calibrated by leaving one out: it reads the gallery anew, with the left-out "
-            "subject in it; bring development probes with calibrate(X_dev, y_dev), or use method='holue-plus'"
-        )
-    left = LeftOut.of(X, y, concentration, media=media, weighting=recognizer.weighting)
-    if score.needs_concentration and left.samples.concentrations is None:
-        raise CalibrationDataError(
-            f"method={recognizer.method!r} reads the quality of each sample, and no concentration was given; pass "
-            "concentration=, or use method='galue' or 'acceptance', which need none"
-        )
-    earlier = knowledge_of(recognizer)
-    refuse_other_model(recognizer, "calibrate_leave_one_out")
-    _check_same_gallery(left, earlier.gallery)
-    check_leave_one_out(left)
-    if recognizer.threshold is not None:
-        point = point_at_threshold(recognizer.threshold, left.gallery, recognizer.unknown_prior)
-    else:
+    left: LeftOut
+
+    @classmethod
+    def of(
+        cls, method: str, X: object, y: object, concentration: object, media: object, weighting: str, enrolled: Gallery
+    ) -> LeftOutProbes:
+        """The samples that ``fit`` got; they must pool to the enrolled templates."""
+        if method in SCAN_THEMSELVES:
+            raise InvalidParameterError(
+                f"method={method!r} cannot be calibrated by leaving one out: it reads the gallery anew, with the left-out "
+                "subject in it; bring development probes with calibrate(X_dev, y_dev), or use method='holue-plus'"
+            )
+        left = LeftOut.of(X, y, concentration, media=media, weighting=weighting)
+        check_concentrations(method, left.samples)  # the first thing to tell, before the samples are compared
+        _check_same_gallery(left, enrolled)
+        check_leave_one_out(left)
+        return cls(left)
+
+    @property
+    def probes(self) -> Embeddings:
+        """Every sample, once."""
+        return self.left.samples
+
+    def point_at_fpir(self, settings: Settings) -> OperatingPoint:
+        """The operating point at which ``target_fpir`` of the left-out subjects' samples are accepted."""
         point = left_out_point(
-            left, recognizer.target_fpir, unknown_prior=recognizer.unknown_prior, threads=recognizer.threads
-        ).for_gallery(len(left.gallery), recognizer.hold)
-    reading, truth, own_score = left_out_reading(left, point, recognizer.temperature, recognizer.threads)
-    if score.needs_fit:
-        score.fit(reading, correct_answers(reading, truth), generator(recognizer.random_state))
-    learned = {
-        "quality": score,
-        "quality_levels": quality_levels(score, reading),
-        "calibration_fingerprints": fingerprints(left.samples),
-        "conformal_scores": _conformal_scores(left, reading, own_score),
-    }
-    change(recognizer, lambda now: now.following(earlier).recalibrated(point, recognizer.hold, **learned))
-    return recognizer
+            self.left, settings.target_fpir, unknown_prior=settings.unknown_prior, threads=settings.threads
+        )
+        return point.for_gallery(len(self.left.gallery), usable_hold(settings.hold, point))
+
+    def point_at_threshold(self, settings: Settings, threshold: float) -> OperatingPoint:
+        """The operating point of a threshold that was given."""
+        return point_at_threshold(threshold, self.left.gallery, settings.unknown_prior)
+
+    def examined(self, point: OperatingPoint, settings: Settings) -> Examined:
+        """All mated probes, then all non-mated ones."""
+        reading, truth, own_score = left_out_reading(self.left, point, settings.temperature, settings.threads)
+        row = self.left.row
+        return Examined(reading, truth, np.concatenate([row[self.left.paired], row]), own_score)
 
 
 def check_leave_one_out(left: LeftOut) -> None:
@@ -178,19 +167,7 @@ def left_out_reading(
     evidence = concatenate([with_own.take(mated), with_empty_place])
     truth = np.concatenate([left.row[mated], np.full(len(left), -1)])
     own = np.concatenate([left.own_score[mated], np.full(len(left), -np.inf)])
-    return Reading(left.samples.take(rows), left.gallery, point, temperature, evidence), truth, own
-
-
-def _conformal_scores(left: LeftOut, reading: Reading, own_score: Float64Array) -> ConformalScores:
-    mated = np.isfinite(own_score)
-    posterior, model = reading.posterior, reading.point.model
-    base = posterior.log_subject_prior + model.height
-    return ConformalScores(
-        base + model.slope * own_score[mated] - posterior.log_total[mated],
-        left.row[left.paired],
-        posterior.log_p_unknown[~mated],
-        left.row,
-    )
+    return Reading(left.samples.take(rows), Search.exact(left.gallery), point, temperature, evidence), truth, own
 
 
 def _check_same_gallery(left: LeftOut, enrolled: Gallery) -> None:
@@ -200,7 +177,7 @@ def _check_same_gallery(left: LeftOut, enrolled: Gallery) -> None:
             f"{len(enrolled)} are enrolled, and they are not the same; pass the X and y that fit got"
         )
     rows = enrolled.index_of(left.gallery.subjects)
-    cosine = np.einsum("ij,ij->i", enrolled.directions[rows], left.gallery.directions)
+    cosine = np.einsum("ij,ij->i", Search.exact(enrolled).rows(rows), left.gallery.directions)
     off = cosine < 1 - SAME_TEMPLATE
     if off.any():
         raise CalibrationDataError(

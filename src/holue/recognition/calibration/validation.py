@@ -1,21 +1,23 @@
-"""Validation: the gallery, the operating point and the quality levels that validation probes settle."""
+"""Validation: probes of known people, brought to calibrate on, and the gallery they are searched in."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from holue.errors import CalibrationDataError, GalleryTooSmallError, InvalidParameterError
-from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
+from holue.recognition.calibration.calibration import Examined
+from holue.recognition.calibration.fallback import usable_hold
+from holue.recognition.calibration.truth import people, truth_rows
 from holue.recognition.model.operating_point import OperatingPoint, threshold_at_fpir
-from holue.recognition.quality import QualityScore
 from holue.recognition.reading import Reading
-
-LEVELS = 200
-PROBES_FOR_LEVELS = 4096
-"""Some thousands of probes say enough about quantiles, and a sampled quality is slow."""
+from holue.recognition.search import Search
+from holue.recognition.settings import Settings
 
 
 def validation_gallery(gallery: Gallery | tuple[object, ...] | None, enrolled: Gallery, weighting: str) -> Gallery:
@@ -42,44 +44,68 @@ def point_at_threshold(threshold: float, gallery: Gallery, unknown_prior: float)
     )
 
 
-def point_at_fpir(
-    probes: Embeddings,
-    gallery: Gallery,
-    truth: npt.NDArray[np.int64],
-    target_fpir: float,
-    unknown_prior: float,
-    threads: int | None,
-) -> OperatingPoint:
-    """The operating point at which ``target_fpir`` of the strangers (truth −1) are accepted."""
-    mated = truth >= 0
-    if not mated.any():
-        raise CalibrationDataError(
-            "no mated validation probes: none of the labels is in the gallery; where the validation people are not "
-            "enrolled, bring their gallery with calibrate(..., gallery=(X, y))"
-        )
-    if mated.all():
-        raise CalibrationDataError(
-            "no non-mated validation probes: the threshold is a quantile of strangers' scores; add probes of people "
-            "who are not in the gallery, labelled UNKNOWN"
-        )
-    # Resolved before the scan: a target too fine for the data should not cost a pass over the gallery.
-    threshold_at_fpir(np.zeros(int((~mated).sum())), target_fpir)
-    strangers = probes.take(~mated)
-    evidence = scan(strangers.directions, gallery, [], top_k=1, threads=threads)
-    return OperatingPoint.at_fpir(
-        np.asarray(evidence.top_scores[:, 0], dtype=np.float64),
-        target_fpir,
-        dim=gallery.dim,
-        n_subjects=len(gallery),
-        unknown_prior=unknown_prior,
-    )
+def stranger_scores(
+    strangers: Embeddings, search: Search, target: float | Sequence[float], threads: int | None
+) -> Float64Array:
+    """Best score of every stranger, once it is clear that their number resolves the targets."""
+    for one in np.atleast_1d(target):
+        # Before the scan: a target too fine for the data should not cost a pass over the gallery.
+        threshold_at_fpir(np.zeros(len(strangers)), float(one))
+    evidence = search.scan(strangers.directions, [], top_k=1, threads=threads)
+    return np.asarray(evidence.top_scores[:, 0], dtype=np.float64)
 
 
-def quality_levels(score: QualityScore, reading: Reading) -> Float64Array:
-    """Quantiles of the quality of validation answers: thresholds worth trying later, on other probes."""
-    if len(reading) > PROBES_FOR_LEVELS:
-        reading = reading.take(np.linspace(0, len(reading) - 1, PROBES_FOR_LEVELS).astype(np.int64))
-    return np.quantile(score(reading), np.linspace(0, 1, LEVELS + 1), method="inverted_cdf")
+@dataclass(frozen=True, eq=False)
+class ValidationProbes:
+    """Validation probes, the gallery they are searched in (exactly), and who they show."""
+
+    probes: Embeddings
+    search: Search
+    truth: npt.NDArray[np.int64]
+    person: npt.NDArray[np.int64]
+    enrolled: Gallery
+
+    @classmethod
+    def of(
+        cls, probes: Embeddings, y: object, gallery: Gallery, enrolled: Gallery, subject: object = None
+    ) -> ValidationProbes:
+        """Probes of the subjects ``y``; ``subject`` names the person behind every probe where ``y`` does not."""
+        truth = truth_rows(gallery, y, len(probes))
+        return cls(probes, Search.exact(gallery), truth, people(y, subject, len(probes))[0], enrolled)
+
+    def point_at_fpir(self, settings: Settings) -> OperatingPoint:
+        """The operating point at which ``target_fpir`` of the strangers are accepted."""
+        mated = self.truth >= 0
+        if not mated.any():
+            raise CalibrationDataError(
+                "no mated validation probes: none of the labels is in the gallery; where the validation people are not "
+                "enrolled, bring their gallery with calibrate(..., gallery=(X, y))"
+            )
+        if mated.all():
+            raise CalibrationDataError(
+                "no non-mated validation probes: the threshold is a quantile of strangers' scores; add probes of people "
+                "who are not in the gallery, labelled UNKNOWN"
+            )
+        scores = stranger_scores(self.probes.take(~mated), self.search, settings.target_fpir, settings.threads)
+        return OperatingPoint.at_fpir(
+            scores,
+            settings.target_fpir,
+            dim=self.probes.dim,
+            n_subjects=len(self.search),
+            unknown_prior=settings.unknown_prior,
+        )
+
+    def point_at_threshold(self, settings: Settings, threshold: float) -> OperatingPoint:
+        """The operating point of a threshold that is meant for the enrolled gallery."""
+        point = point_at_threshold(threshold, self.enrolled, settings.unknown_prior)
+        return point.for_gallery(len(self.search), usable_hold(settings.hold, point))
+
+    def examined(self, point: OperatingPoint, settings: Settings) -> Examined:
+        """The probes read at an operating point."""
+        reading = Reading.of(
+            self.probes, self.search, point, temperature=settings.temperature, top_k=1, threads=settings.threads
+        )
+        return Examined(reading, self.truth, self.person)
 
 
 def require_two(n_subjects: int, verb: str) -> None:

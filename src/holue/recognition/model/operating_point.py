@@ -121,8 +121,8 @@ class OperatingPoint:
     target_fpir: float | None = None
     achieved_fpir: float | None = None
     n_nonmated: int = 0
-    carried_from: int | None = None  # size of the gallery it was solved for, where that is another
     tail: StrangerTail | None = None  # how strangers' best scores grow with the gallery, where they were seen
+    calibrated: OperatingPoint | None = None  # the point it was derived from, where that is of another size
 
     @classmethod
     def solve(
@@ -197,21 +197,30 @@ class OperatingPoint:
         """The class model at this point."""
         return VonMisesFisher(self.dim, self.concentration)
 
+    @property
+    def carried_from(self) -> int | None:
+        """The size of the gallery it was calibrated for, where that is another."""
+        return None if self.calibrated is None else self.calibrated.n_subjects
+
     def for_gallery(self, n_subjects: int, hold: Hold = "model") -> OperatingPoint:
-        """The same point for a gallery of another size.
+        """The point for a gallery of another size: a function of the calibrated point, the size and ``hold`` alone.
 
         ``hold="model"`` keeps κ and β, and τ moves by ``ln(K′/K)/κ``: the class model's own idea of how strangers' best scores
         grow, which falls short of real ones. ``hold="fpir"`` moves τ by what the validation strangers themselves say about the
         growth (:class:`StrangerTail`), keeps β and solves κ again: FPIR stays near its target over tens of times the size.
         ``hold="threshold"`` keeps τ (and β, or κ where β was solved for) and solves the other again.
+
+        >>> point = OperatingPoint.solve(dim=512, n_subjects=1000, threshold=0.3)
+        >>> point.for_gallery(50_000).for_gallery(2000) == point.for_gallery(2000)
+        True
         """
+        if self.calibrated is not None:
+            return self.calibrated.for_gallery(n_subjects, hold)
         if n_subjects == self.n_subjects:
             return self
-        solved_for = self.carried_from or self.n_subjects
-        origin = None if solved_for == n_subjects else solved_for
         if hold == "model":
             tau = _threshold(self.dim, n_subjects, self.concentration, self.prior)
-            return replace(self, n_subjects=n_subjects, threshold=tau, carried_from=origin)
+            return replace(self, n_subjects=n_subjects, threshold=tau, calibrated=self)
         if hold not in ("fpir", "threshold"):
             raise InvalidParameterError(f"hold must be 'model', 'fpir' or 'threshold', got {hold!r}")
         fixed = self.solved == "unknown_prior"
@@ -227,8 +236,8 @@ class OperatingPoint:
             target_fpir=self.target_fpir,
             achieved_fpir=self.achieved_fpir,
             n_nonmated=self.n_nonmated,
-            carried_from=origin,
             tail=self.tail,
+            calibrated=self,
         )
 
     def _followed(self, n_subjects: int) -> float:
@@ -237,7 +246,7 @@ class OperatingPoint:
                 "hold='fpir' needs an operating point found on strangers' scores that differ; use hold='model'"
             )
         here, there = (self.tail.threshold(k, self.target_fpir) for k in (self.n_subjects, n_subjects))
-        return min(self.threshold + there - here, 1.0)
+        return float(np.clip(self.threshold + there - here, -1.0, 1.0))
 
     def __str__(self) -> str:
         fpir = ""

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.model.monte_carlo import monte_carlo_terms
-from holue.recognition.model.shared_samples import sampled_terms
+from holue.recognition.model.monte_carlo import sampled_terms
 from holue.recognition.quality.holistic_sum import HolisticSumQuality
 from holue.recognition.reading import Reading
-
-LARGE_GALLERY = 100_000
-"""Subjects beyond which samples are drawn per probe and streamed: shared samples need arrays as long as the gallery."""
 
 
 class MonteCarloQuality(HolisticSumQuality):
@@ -21,10 +15,5 @@ class MonteCarloQuality(HolisticSumQuality):
 
     def terms(self, reading: Reading) -> Float64Array:
         """KL₁ and KL₂ as (n, 2)."""
-        point, temperature = reading.point, reading.temperature
         reading.probe_concentrations  # noqa: B018  raises where there are none
-        if len(reading.gallery) <= LARGE_GALLERY:
-            return sampled_terms(reading.probes, reading.gallery, [point], temperature=temperature)[0]
-        return np.column_stack(
-            monte_carlo_terms(reading.probes, reading.gallery, point.model, point.prior, temperature=temperature)
-        )
+        return sampled_terms(reading.probes, reading.search, [reading.point], temperature=reading.temperature)[0]

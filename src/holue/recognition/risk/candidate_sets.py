@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.gallery.embeddings import Embeddings, Float64Array
-from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN, Subjects, as_labels
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.reading import Reading
+from holue.recognition.search import Search
 
 FIRST_TOP = 16
 """Candidates read at first; probes whose set may hold more are read again with eight times as many."""
@@ -75,7 +75,7 @@ class CandidateSets:
 
 def candidate_sets(
     probes: Embeddings,
-    gallery: Gallery,
+    search: Search,
     point: OperatingPoint,
     log_p_subject: float,
     log_p_unknown: float,
@@ -87,7 +87,7 @@ def candidate_sets(
     The gallery is streamed: at most ``1/p`` subjects can have probability p, and few have. Probes whose last candidate is
     still in the set are read again with more, up to the whole gallery; memory is probes × the largest set among them.
     """
-    n = len(probes)
+    n, gallery = len(probes), search.gallery
     subjects = [gallery.subjects[:0]] * n
     probabilities = [np.empty(0)] * n
     log_p0 = np.empty(n)
@@ -96,7 +96,7 @@ def candidate_sets(
     rows, top_k = np.arange(n), min(FIRST_TOP, len(gallery))
     while len(rows):
         # Temperature 1: the sets are made of the posterior that decides.
-        reading = Reading.of(probes.take(rows), gallery, point, temperature=1.0, top_k=top_k, threads=threads)
+        reading = Reading.of(probes.take(rows), search, point, temperature=1.0, top_k=top_k, threads=threads)
         log_p = reading.posterior.log_p_top
         inside = log_p >= log_p_subject - slack
         more = inside[:, -1] & (top_k < len(gallery))

@@ -36,11 +36,20 @@ class ConformalScores:
     unknown_person: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, reading: Reading, truth: npt.NDArray[np.int64], person: npt.NDArray[np.int64]) -> ConformalScores:
-        """From a reading of development probes; ``truth`` is the gallery row of each, −1 for strangers."""
+    def of(
+        cls,
+        reading: Reading,
+        truth: npt.NDArray[np.int64],
+        person: npt.NDArray[np.int64],
+        own_score: Float64Array | None = None,
+    ) -> ConformalScores:
+        """From a reading of development probes; ``truth`` is the gallery row of each, −1 for strangers.
+
+        ``own_score`` is each probe's cosine to its own subject's template, where that is not the gallery's.
+        """
         mated = truth >= 0
         return cls(
-            log_p_of_truth(reading, truth)[mated],
+            log_p_of_truth(reading, truth, own_score)[mated],
             person[mated],
             reading.posterior.log_p_unknown[~mated],
             person[~mated],
@@ -83,10 +92,13 @@ def conformal_threshold(
     return float(scores[order[min(int(np.searchsorted(reached, wanted - 1e-9)), len(order) - 1)]])
 
 
-def log_p_of_truth(reading: Reading, truth: npt.NDArray[np.int64]) -> Float64Array:
+def log_p_of_truth(
+    reading: Reading, truth: npt.NDArray[np.int64], own_score: Float64Array | None = None
+) -> Float64Array:
     """``log p(c)`` of each probe's own subject at T = 1; meaningless where truth is −1."""
     model, posterior = reading.point.model, reading.posterior
-    own = reading.gallery.directions[np.maximum(truth, 0)]
-    cosine = np.einsum("ij,ij->i", reading.probes.directions, own).astype(np.float64)
-    log_p: Float64Array = posterior.log_subject_prior + model.height + model.slope * cosine - posterior.log_total
+    if own_score is None:
+        own = reading.search.rows(np.maximum(truth, 0))
+        own_score = np.einsum("ij,ij->i", reading.probes.directions, own).astype(np.float64)
+    log_p: Float64Array = posterior.log_subject_prior + model.height + model.slope * own_score - posterior.log_total
     return log_p

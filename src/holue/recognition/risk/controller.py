@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -11,17 +11,35 @@ from holue.errors import InvalidParameterError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.recognition.checks import check_share
+from holue.recognition.examination import Examination
 from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.risk.decisions import RISKS, Development, RiskName, Unit, check_risk, check_unit
 from holue.recognition.risk.fixed_sequence import Walk, scale_needed, walk
-from holue.recognition.state import knowledge_of, learn
-
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
 
 
 class DependentProbesWarning(UserWarning):
     """A guarantee by probe was asked of a set in which subjects have several probes, which are not independent."""
+
+
+class Certifiable(Protocol):
+    """What a risk controller needs of a recogniser."""
+
+    filter_below: float | None
+
+    def examine(
+        self,
+        X: object,
+        concentration: object = None,
+        *,
+        top_k: int = 1,
+        gallery: Gallery | tuple[object, ...] | None = None,
+    ) -> Examination:
+        """Read probes, in a gallery of their own where one is given."""
+        ...
+
+    def certify(self, certificate: RiskCertificate, examination: Examination) -> None:
+        """Filter by a certificate made from an examination, unless the recogniser was calibrated again since."""
+        ...
 
 
 class RiskController:
@@ -61,7 +79,7 @@ class RiskController:
 
     def fit(
         self,
-        recognizer: OpenSetRecognizer,
+        recognizer: Certifiable,
         X: object,
         y: object,
         concentration: object = None,
@@ -79,10 +97,10 @@ class RiskController:
         check_unit(self.unit)
         target = check_share("target_level", self.target_level)
         confidence = check_share("confidence_level", self.confidence_level)
-        earlier = knowledge_of(recognizer)
         refuse_fixed_filter(recognizer)
-        levels = levels_of(recognizer)
-        seen = Development.of(recognizer, self.risk, self.unit, X, y, concentration, gallery, subject)
+        examination = recognizer.examine(X, concentration, gallery=gallery)
+        levels = levels_of(examination)
+        seen = Development.of(examination, self.risk, self.unit, y, subject)
         if self.unit == "probe" and seen.n_subjects is not None and seen.n_subjects < len(seen.decisions):
             warnings.warn(
                 f"the {len(seen.decisions)} development probes show {seen.n_subjects} people, and probes of one person are "
@@ -96,19 +114,18 @@ class RiskController:
         self.certificate_ = certificate(
             seen, self.risk, self.unit, found.test.name, found.certified, target, confidence
         )
-        learn(recognizer, earlier, certificate=self.certificate_)
+        recognizer.certify(self.certificate_, examination)
         return self
 
 
-def levels_of(recognizer: OpenSetRecognizer) -> Float64Array:
+def levels_of(examination: Examination) -> Float64Array:
     """The qualities of the calibration probes, which are the thresholds to try."""
-    recognizer._quality()
-    if not hasattr(recognizer, "quality_levels_"):
+    if examination.quality_levels is None:
         raise NotCalibratedError(
             "the thresholds to try are qualities of the probes that calibrated the recogniser, and this one was never "
             "calibrated: call calibrate(X_dev, y_dev) with other probes first"
         )
-    return recognizer.quality_levels_
+    return examination.quality_levels
 
 
 def certificate(
@@ -132,7 +149,7 @@ def certificate(
     )
 
 
-def refuse_fixed_filter(recognizer: OpenSetRecognizer) -> None:
+def refuse_fixed_filter(recognizer: Certifiable) -> None:
     """A threshold set by hand would outrank the certified one."""
     if recognizer.filter_below is not None:
         raise InvalidParameterError(

@@ -17,20 +17,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from holue.errors import CalibrationDataError, InvalidParameterError, InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array
-from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.fingerprint import fresh_rows
 from holue.recognition.calibration.truth import people, truth_rows
-from holue.recognition.state import knowledge_of
-
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
+from holue.recognition.examination import Examination
 
 Mask = npt.NDArray[np.bool_]
 Unit = Literal["probe", "subject"]
@@ -128,23 +124,12 @@ class Development:
     n_gallery: int
 
     @classmethod
-    def of(
-        cls,
-        recognizer: OpenSetRecognizer,
-        risk: str,
-        unit: str,
-        X: object,
-        y: object,
-        concentration: object,
-        gallery: Gallery | tuple[object, ...] | None,
-        subject: object,
-    ) -> Development:
-        """Read the probes in their gallery and compare the answers with the truth."""
-        now = knowledge_of(recognizer)
-        reading = recognizer._reading(X, concentration, top_k=1, gallery=gallery, now=now)
+    def of(cls, examination: Examination, risk: str, unit: str, y: object, subject: object) -> Development:
+        """Compare the answers of an examination with the truth."""
+        reading = examination.reading
         truth = truth_rows(reading.gallery, y, len(reading))
         person, all_named = people(y, subject, len(reading))
-        rows = fresh_rows(reading.probes, now.calibration_fingerprints)
+        rows = fresh_rows(reading.probes, examination.calibration_fingerprints)
         reading, truth, person = reading.take(rows), truth[rows], person[rows]
         top = reading.evidence.top_index[:, 0]
         counted, wrong = risk_columns(risk, truth >= 0, reading.accepted, top == truth)
@@ -162,7 +147,7 @@ class Development:
         person = person[counted]
         n_subjects = len(np.unique(person)) if all_named else None
         code = np.arange(len(person)) if unit == "probe" else np.unique(person, return_inverse=True)[1]
-        quality = recognizer._quality(now)(reading)
+        quality = examination.score(reading)
         decisions = Decisions(quality[counted], wrong[counted], code.astype(np.int64))
         return cls(decisions, quality, n_subjects, len(reading.gallery))
 

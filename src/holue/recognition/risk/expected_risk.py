@@ -12,19 +12,15 @@ theorem: that is what ``RiskController`` is for. This one needs far fewer probes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from holue.gallery.gallery import Gallery
 from holue.recognition.checks import check_share
 from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
-from holue.recognition.risk.controller import certificate, refuse_fixed_filter
+from holue.recognition.risk.controller import Certifiable, certificate, refuse_fixed_filter
 from holue.recognition.risk.decisions import Decisions, Development, RiskName, Unit, check_risk, check_unit
-from holue.recognition.state import knowledge_of, learn
-
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
 
 
 class ExpectedRiskController:
@@ -43,7 +39,7 @@ class ExpectedRiskController:
 
     def fit(
         self,
-        recognizer: OpenSetRecognizer,
+        recognizer: Certifiable,
         X: object,
         y: object,
         concentration: object = None,
@@ -55,12 +51,12 @@ class ExpectedRiskController:
         check_risk(self.risk)
         check_unit(self.unit)
         target = check_share("target_level", self.target_level)
-        earlier = knowledge_of(recognizer)
         refuse_fixed_filter(recognizer)
-        seen = Development.of(recognizer, self.risk, self.unit, X, y, concentration, gallery, subject)
+        examination = recognizer.examine(X, concentration, gallery=gallery)
+        seen = Development.of(examination, self.risk, self.unit, y, subject)
         threshold = expected_risk_threshold(seen.decisions, target)
         self.certificate_ = certificate(seen, self.risk, self.unit, "conformal risk control", threshold, target, None)
-        learn(recognizer, earlier, certificate=self.certificate_)
+        recognizer.certify(self.certificate_, examination)
         return self
 
 

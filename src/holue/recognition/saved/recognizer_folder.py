@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,41 +12,37 @@ import numpy.typing as npt
 from holue.artifact import read_artifact, write_artifact
 from holue.errors import CorruptArtifactError
 from holue.gallery.gallery import Gallery
+from holue.recognition.calibration.fallback import Fallback, usable_hold
 from holue.recognition.model.class_model import Prior
-from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.stranger_tail import StrangerTail
-from holue.recognition.quality import SCORES
+from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
-from holue.recognition.settings import check_settings
-from holue.recognition.state import Knowledge, knowledge_of
-
-if TYPE_CHECKING:
-    from holue.recognition.recognizer import OpenSetRecognizer
+from holue.recognition.settings import SETTINGS, Settings
+from holue.recognition.state import State
 
 KIND = "recognizer"
 QUALITY = "quality_"
 CONFORMAL = "conformal_"
 LEARNED = ("quality_levels", "calibration_fingerprints")
 
-R = TypeVar("R", bound="OpenSetRecognizer")
 
-
-def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike[str]) -> None:
+def write_recognizer(settings: Settings, state: State, directory: str | os.PathLike[str]) -> None:
     """Write a fitted recogniser; what it has not learned yet is left out."""
-    now = knowledge_of(recognizer)
-    gallery, point, quality, certificate = now.gallery, now.operating_point, now.quality, now.certificate
-    check_settings(recognizer)
-    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in recognizer.get_params().items()}
-    parameters: dict[str, Any] = plain
-    if not isinstance(recognizer.random_state, int | np.integer | None):
+    gallery, point, quality, certificate = state.gallery, state.operating_point, state.quality, state.certificate
+    parameters = {name: getattr(settings, name) for name in SETTINGS}
+    parameters = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
+    if not isinstance(settings.random_state, int | np.integer | None):
         parameters["random_state"] = None  # a generator is spent once used; a seed is all that can be kept
     content = {
         "parameters": parameters,
         "gallery_version": gallery.version,
-        "embedding_model": now.embedding_model,
+        "embedding_model": state.embedding_model,
         "operating_point": None if point is None else asdict(point),
-        "quality": quality is not None,
+        "method": state.method,
+        "quality": None if quality is None else _key(quality),
+        "fallbacks": [asdict(fallback) for fallback in state.fallbacks],
         "certificate": None if certificate is None else certificate.to_dict(),
     }
     arrays: dict[str, npt.NDArray[Any]] = {"subjects": gallery.subjects, "directions": gallery.directions}
@@ -54,35 +50,53 @@ def write_recognizer(recognizer: OpenSetRecognizer, directory: str | os.PathLike
         arrays["concentrations"] = gallery.concentrations
     if quality is not None:
         arrays |= {QUALITY + name: value for name, value in quality.state().items()}
-    arrays |= {name: getattr(now, name) for name in LEARNED if getattr(now, name) is not None}
-    if now.conformal_scores is not None:
-        arrays |= {CONFORMAL + name: value for name, value in now.conformal_scores.arrays().items()}
+    arrays |= {name: getattr(state, name) for name in LEARNED if getattr(state, name) is not None}
+    if state.conformal_scores is not None:
+        arrays |= {CONFORMAL + name: value for name, value in state.conformal_scores.arrays().items()}
     write_artifact(directory, KIND, content, arrays)
 
 
-def read_recognizer(cls: type[R], directory: str | os.PathLike[str]) -> R:
-    """Read a recogniser back, every part checked."""
+def read_recognizer(directory: str | os.PathLike[str]) -> tuple[Settings, State]:
+    """The settings and the state of a recogniser, every part checked."""
     content, arrays = read_artifact(directory, KIND)
     try:
-        recognizer = cls(**content["parameters"])
-        check_settings(recognizer)
+        settings = Settings(**content["parameters"])
         known: dict[str, Any] = {name: arrays.get(name) for name in LEARNED}
         if content["operating_point"] is not None:
-            fields = dict(content["operating_point"])
-            tail = None if fields["tail"] is None else StrangerTail(**fields["tail"])
-            known["operating_point"] = OperatingPoint(**{**fields, "prior": Prior(**fields["prior"]), "tail": tail})
+            known["operating_point"] = _point(content["operating_point"], settings.hold)
         if content["quality"]:
-            known["quality"] = SCORES[recognizer.method]()
+            # Earlier saves say only that there is a quality: it was always that of the method.
+            key = settings.method if content["quality"] is True else content["quality"]
+            known["method"] = content.get("method", settings.method)
+            known["quality"] = SCORES[key]()
             known["quality"].restore(_named(QUALITY, arrays))
+        known["fallbacks"] = tuple(Fallback(**fallback) for fallback in content.get("fallbacks", ()))
         if content.get("certificate") is not None:
             known["certificate"] = RiskCertificate.from_dict(content["certificate"])
         if scores := _named(CONFORMAL, arrays):
             known["conformal_scores"] = ConformalScores(**scores)
         gallery = _gallery(arrays, int(content["gallery_version"]))
-        recognizer._knowledge = Knowledge(gallery, content.get("embedding_model"), **known)
+        return settings, State(gallery, content.get("embedding_model"), **known)
     except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe a recogniser ({error})") from error
-    return recognizer
+
+
+def _key(quality: QualityScore) -> str:
+    return next(key for key, score in SCORES.items() if type(quality) is score)
+
+
+def _point(plain: dict[str, Any], hold: Hold) -> OperatingPoint:
+    tail = None if plain["tail"] is None else StrangerTail(**plain["tail"])
+    origin = plain.get("calibrated")
+    known = {**plain, "prior": Prior(**plain["prior"]), "tail": tail}
+    carried_from = known.pop("carried_from", None)
+    known["calibrated"] = None if origin is None else _point(origin, hold)
+    point = OperatingPoint(**known)
+    if carried_from is None:
+        return point
+    # Earlier saves name only the size the point came from: carried back there, it is the calibrated one.
+    calibrated = point.for_gallery(carried_from, usable_hold(hold, point))
+    return replace(point, calibrated=replace(calibrated, calibrated=None))
 
 
 def _named(prefix: str, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

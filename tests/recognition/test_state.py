@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
+from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,33 +16,38 @@ from holue.datasets.simulated import SimulatedWorld
 from holue.errors import InvalidSubjectsError, NotCalibratedError, NotFittedYetError
 from holue.recognition.risk.controller import RiskController
 from holue.recognition.risk.expected_risk import ExpectedRiskController
+from holue.recognition.state import State
+from holue.recognition.state_cell import StateCell
 
-STATE = {
-    "_knowledge",
-    "gallery_",
-    "operating_point_",
-    "quality_",
-    "conformal_scores_",
-    "certificate_",
-    "embedding_model_",
-}
+
+class InterruptedCell(StateCell):
+    """A cell on which another thread acts right after the n-th time that the state is looked at."""
+
+    interruption: tuple[int, Callable[[], object]] | None = None
+
+    @property
+    def state(self) -> State:
+        now = super().state
+        planned = self.interruption
+        if planned is not None:
+            left, act = planned
+            self.interruption = None if left == 1 else (left - 1, act)
+            if left == 1:
+                act()
+        return now
 
 
 class Interrupted(OpenSetRecognizer):
-    """A recogniser on which another thread acts right after the n-th time that it looks at what it has learned."""
+    """A recogniser that can be interrupted."""
 
-    interruption: tuple[int, Callable[[OpenSetRecognizer], object]] | None = None
+    _cell = cached_property(lambda self: InterruptedCell())  # type: ignore[assignment]
 
-    def __getattribute__(self, name: str) -> Any:
-        try:
-            return super().__getattribute__(name)
-        finally:
-            planned = super().__getattribute__("interruption")
-            if planned is not None and name in STATE:
-                left, act = planned
-                self.interruption = None if left == 1 else (left - 1, act)
-                if left == 1:
-                    act(self)
+    def interrupt(self, at: int, act: Callable[[OpenSetRecognizer], object]) -> None:
+        self._cell.interruption = (at, lambda: act(self))
+
+    @property
+    def was_interrupted(self) -> bool:
+        return self._cell.interruption is None
 
 
 class Acting:
@@ -95,7 +101,7 @@ def test_an_answer_is_of_one_version_whenever_another_thread_changes_it(
     possible = [answer(deepcopy(recognizer), world), answer(changed, world)]
     for at in range(1, 12):
         fresh = deepcopy(recognizer)
-        fresh.interruption = (at, change)
+        fresh.interrupt(at, change)
         given = answer(fresh, world)
         assert any(np.array_equal(given, one) for one in possible), f"a mixture, when interrupted at look {at}"
 
@@ -103,7 +109,7 @@ def test_an_answer_is_of_one_version_whenever_another_thread_changes_it(
 def test_what_is_saved_is_of_one_version(recognizer: Interrupted, tmp_path: Path) -> None:
     for at in range(1, 8):
         fresh = deepcopy(recognizer)
-        fresh.interruption = (at, shrink)
+        fresh.interrupt(at, shrink)
         fresh.save(tmp_path / str(at))
         saved = OpenSetRecognizer.load(tmp_path / str(at))
         assert len(saved.gallery_) == saved.operating_point_.n_subjects
@@ -150,6 +156,24 @@ def test_a_gallery_fitted_during_a_calibration_is_not_given_what_the_old_one_tau
     assert recognizer.calibrate(world.probes.X, world.probes.y).operating_point_.n_subjects == 10
 
 
+@pytest.mark.parametrize("name", LESSONS)
+def test_what_an_older_calibration_taught_does_not_land_on_a_newer_one(
+    name: str, recognizer: Interrupted, world: SimulatedWorld
+) -> None:
+    recognizer.calibrate(world.probes.X[::2], world.probes.y[::2])
+    newer = deepcopy(recognizer).set_params(target_fpir=0.2).calibrate(world.probes.X[::2], world.probes.y[::2])
+
+    def calibrate_anew() -> None:
+        recognizer.set_params(target_fpir=0.2).calibrate(world.probes.X[::2], world.probes.y[::2])
+
+    with pytest.raises(NotCalibratedError, match=r"calibrated again while .* nothing was changed"):
+        LESSONS[name](recognizer, Acting(world.probes.X[1::2], calibrate_anew), world)
+    assert recognizer.operating_point_ == newer.operating_point_
+    assert not hasattr(recognizer, "certificate_")
+    np.testing.assert_array_equal(recognizer.conformal_scores_.mated, newer.conformal_scores_.mated)
+    LESSONS[name](recognizer, world.probes.X[1::2], world)  # asked again, it is of the newer one
+
+
 class FitBeside:
     """An interruption by a thread of its own, which may have to wait for the change under way."""
 
@@ -167,12 +191,12 @@ def test_a_gallery_fitted_while_leaving_one_out_is_not_given_what_the_old_one_ta
     recognizer = Interrupted("galue", target_fpir=0.1).fit(X, y)
     for at in range(1, 10):
         fresh, act = deepcopy(recognizer), FitBeside(X[:30], y[:30])
-        fresh.interruption = (at, act)
+        fresh.interrupt(at, act)
         with suppress(
             NotCalibratedError, InvalidSubjectsError
         ):  # or these are not the samples of the gallery there now
             fresh.calibrate_leave_one_out(X, y)
-        fitted = fresh.interruption is None
+        fitted = fresh.was_interrupted
         if fitted:
             act.thread.join()
         assert hasattr(fresh, "operating_point_") != fitted, f"a point of the old gallery, interrupted at look {at}"
@@ -181,12 +205,12 @@ def test_a_gallery_fitted_while_leaving_one_out_is_not_given_what_the_old_one_ta
 def test_a_gallery_fitted_while_another_thread_enrols_is_not_lost(
     recognizer: Interrupted, world: SimulatedWorld
 ) -> None:
-    for at in range(1, 6):
-        fresh, act = deepcopy(recognizer), FitBeside(world.gallery.X[:30], world.gallery.y[:30])
-        fresh.interruption = (at, act)
-        fresh.enroll(world.probes.X[-1:], [801])
-        act.thread.join()
-        assert len(fresh.gallery_) in (10, 11), f"the enrolment undid the fit at look {at}"
+    act = FitBeside(world.gallery.X[:30], world.gallery.y[:30])
+    recognizer.interrupt(1, act)
+    recognizer.enroll(world.probes.X[-1:], [801])
+    assert recognizer.was_interrupted
+    act.thread.join()
+    assert len(recognizer.gallery_) in (10, 11), "the enrolment undid the fit"
 
 
 def test_what_was_learned_is_absent_until_then_and_can_be_set_and_deleted(world: SimulatedWorld) -> None:

@@ -1,0 +1,56 @@
+"""Moment: a recogniser's settings and state, read once, so that all of an answer is of one version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holue.evidence.evidence import Evidence
+from holue.gallery.embeddings import Embeddings
+from holue.gallery.gallery import Gallery
+from holue.recognition.calibration.validation import validation_gallery
+from holue.recognition.examination import Examination
+from holue.recognition.reading import Reading
+from holue.recognition.search import Search
+from holue.recognition.settings import Settings
+from holue.recognition.state import State
+from holue.recognition.state_cell import StateCell
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """What answers at one moment: the cell only lends the search prepared for this state's gallery."""
+
+    settings: Settings
+    state: State
+    cell: StateCell
+
+    @property
+    def search(self) -> Search:
+        """How the enrolled gallery is read."""
+        return self.cell.search(self.settings.search, self.state.gallery)
+
+    def probes(self, X: object, concentration: object = None) -> Embeddings:
+        """Probes of as many features as the gallery has."""
+        return Embeddings.from_samples(X, concentration, dim=self.state.gallery.dim)
+
+    def best(self, X: object, concentration: object) -> Evidence:
+        """The best subject of each probe, and nothing else."""
+        probes = self.probes(X, concentration)
+        return self.search.scan(probes.directions, [], top_k=1, threads=self.settings.threads)
+
+    def examine(
+        self, X: object, concentration: object, *, top_k: int, gallery: Gallery | tuple[object, ...] | None = None
+    ) -> Examination:
+        """Read probes, among the enrolled or in a gallery of their own."""
+        settings, state = self.settings, self.state
+        point, score = state.point, state.quality_of(settings.method)
+        probes = self.probes(X, concentration)
+        if gallery is None:
+            search = self.search
+        else:
+            search = Search.exact(validation_gallery(gallery, state.gallery, settings.weighting))
+            point = state.point_for(len(search), settings.hold)
+        reading = Reading.of(
+            probes, search, point, temperature=settings.temperature, top_k=top_k, threads=settings.threads
+        )
+        return Examination(reading, score, state.quality_levels, state.calibration_fingerprints, state.lineage)
