@@ -220,7 +220,7 @@ def test_a_target_finer_than_the_strangers_is_refused(protocol: IdentificationPr
 
 def test_a_gallery_of_one_is_refused(protocol: IdentificationProtocol) -> None:
     part = protocol.development
-    alone = replace(part, gallery=Gallery(part.gallery.subjects[:1], (part.gallery.directions[:1],)))
+    alone = replace(part, gallery=Gallery.of(part.gallery.subjects[:1], part.gallery.directions[:1]))
     with pytest.raises(GalleryTooSmallError, match="the development gallery holds 1 subject"):
         evaluate(IdentificationProtocol("alone", alone, protocol.evaluation))
 

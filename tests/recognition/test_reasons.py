@@ -6,7 +6,7 @@ import pytest
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition.calibration.truth import correct_answers, truth_rows
+from holue.recognition.calibration.truth import correct_answers, truth_numbers
 from holue.recognition.causes import CAUSES, causes
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.calibrated import CalibratedQuality
@@ -38,7 +38,7 @@ def quality(big: SimulatedWorld) -> tuple[CalibratedQuality, OperatingPoint, Rea
     point = OperatingPoint.solve(dim=64, n_subjects=150, threshold=0.5)
     reading = read(big, Embeddings.from_samples(big.probes.X, big.probes.concentration), point)
     score = CalibratedQuality()
-    truth = truth_rows(reading.gallery, big.probes.y, len(reading))
+    truth = truth_numbers(reading.search, big.probes.y, len(reading))
     score.fit(reading, correct_answers(reading, truth), np.random.default_rng(0))
     return score, point, reading
 
@@ -63,7 +63,7 @@ def test_a_probe_at_the_threshold_is_told_so(big: SimulatedWorld, quality) -> No
     score, point, reading = quality
     # A probe exactly at the threshold from a subject without a look-alike, of good quality.
     rng = np.random.default_rng(1)
-    anchor = reading.gallery.directions[100:140]
+    anchor = reading.search.gallery.directions[100:140]
     across = rng.normal(size=anchor.shape)
     across -= np.sum(across * anchor, axis=1, keepdims=True) * anchor
     across /= np.linalg.norm(across, axis=1, keepdims=True)
@@ -116,7 +116,7 @@ def test_without_concentrations_two_causes_remain(big: SimulatedWorld, quality) 
     _, point, _ = quality
     reading = read(big, Embeddings.from_samples(big.probes.X), point)
     score = CalibratedQuality()
-    truth = truth_rows(reading.gallery, big.probes.y, len(reading))
+    truth = truth_numbers(reading.search, big.probes.y, len(reading))
     score.fit(reading, correct_answers(reading, truth), np.random.default_rng(0))
     reasons = explain(reading, score.judge, score.typical)
     np.testing.assert_allclose(reasons.uncertainty, 1 - score(reading), atol=1e-12)

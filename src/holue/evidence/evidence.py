@@ -34,7 +34,7 @@ class Evidence:
     """Evidence of ``n_subjects`` subjects about n probes at m sharpnesses, with the top k of each probe."""
 
     top_scores: npt.NDArray[np.floating[Any]]  # (n, k) cosines, best first; −inf where unfilled
-    top_index: npt.NDArray[np.int64]  # (n, k) gallery rows; NO_SUBJECT where unfilled
+    top_index: npt.NDArray[np.int64]  # (n, k) the subjects' numbers; NO_SUBJECT where unfilled
     log_mass: Float64Array  # (n, m); −inf where no subject was seen
     mean_score: Float64Array  # (n, m); 0 where no subject was seen
     n_subjects: int

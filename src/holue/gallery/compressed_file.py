@@ -19,7 +19,8 @@ import numpy as np
 from holue.errors import ArtifactError, CorruptArtifactError, NewerArtifactError
 from holue.gallery.compressed import FORMS, CompressedGallery, CompressedPart, unpack_rows
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Since 2 a part may have numbers of its own."""
 MANIFEST = "compressed.json"
 ARRAYS = ("codes", "scales", "errors")
 CHECKED_ROWS = 64
@@ -43,14 +44,21 @@ def save_compressed(compressed: CompressedGallery, directory: str | os.PathLike[
 
 
 def _write(compressed: CompressedGallery, directory: Path) -> None:
-    parts = []
-    for number, part in enumerate(compressed.parts):
-        for name in (*ARRAYS, "exact"):
+    parts: list[dict[str, Any]] = []
+    start = 0
+    for number, whole in enumerate(compressed.parts):
+        part = whole.living()
+        # Earlier versions of the format number all rows from 0 on, and need no file for it.
+        numbered = bool(part.numbers[0] == start and part.numbers[-1] == start + len(part) - 1)
+        names = ARRAYS if numbered else (*ARRAYS, "numbers")
+        start += len(part)
+        for name in (*names, "exact"):
             np.save(directory / f"{name}-{number}.npy", getattr(part, name), allow_pickle=False)
-        digests = {name: _digest(directory / f"{name}-{number}.npy") for name in ARRAYS}
+        digests = {name: _digest(directory / f"{name}-{number}.npy") for name in names}
         norms = {"largest_norm": part.largest_norm, "residual_norm": part.residual_norm}
         parts.append({"rows": len(part), **norms, "sha256": digests})
-    manifest = {"format": "holue", "kind": "compressed gallery", "version": FORMAT_VERSION}
+    numbered = any("numbers" in part["sha256"] for part in parts)
+    manifest = {"format": "holue", "kind": "compressed gallery", "version": FORMAT_VERSION if numbered else 1}
     content = manifest | {"form": compressed.form, "dim": compressed.dim, "parts": parts}
     text = json.dumps(content | {"digest": _content_digest(content)}, indent=1)
     (directory / MANIFEST).write_text(text + "\n", encoding="utf-8")
@@ -60,7 +68,7 @@ def load_compressed(directory: str | os.PathLike[str]) -> CompressedGallery:
     """Read what :func:`save_compressed` wrote, with checksums; the exact rows are mapped, and some compared with their codes."""
     root = Path(directory)
     manifest = _manifest(root)
-    parts = []
+    parts, start = [], 0
     try:
         for number, described in enumerate(manifest["parts"]):
             arrays = {}
@@ -73,7 +81,11 @@ def load_compressed(directory: str | os.PathLike[str]) -> CompressedGallery:
                 arrays[name] = np.load(path, allow_pickle=False)
             exact = np.load(root / f"exact-{number}.npy", mmap_mode="r", allow_pickle=False)
             norms = described["largest_norm"], described["residual_norm"]
-            part = CompressedPart(arrays["codes"], arrays["scales"], arrays["errors"], *norms, exact)
+            codes, numbers = arrays["codes"], arrays.get("numbers")
+            if numbers is None:
+                numbers = np.arange(start, start + len(codes))
+            start += len(codes)
+            part = CompressedPart(codes, arrays["scales"], arrays["errors"], *norms, exact, numbers)
             _check_exact(part, manifest["dim"], root / f"exact-{number}.npy")
             parts.append(part)
     except (OSError, ValueError, KeyError, TypeError) as error:

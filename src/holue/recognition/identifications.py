@@ -65,10 +65,10 @@ class Identifications:
     @classmethod
     def of(cls, reading: Reading, score: QualityScore, filter_threshold: float, shown: int) -> Identifications:
         """The answers of a reading, with its best ``shown`` candidates; those of lower quality are filtered."""
-        evidence, posterior, subjects = reading.evidence, reading.posterior, reading.gallery.subjects
+        evidence, posterior, names = reading.evidence, reading.posterior, reading.search.names
         accepted, quality = reading.accepted, score(reading)
         filtered = quality < filter_threshold
-        subject = named(subjects[evidence.top_index[:, 0]], accepted)
+        subject = named(names(evidence.top_index[:, 0]), accepted)
         subject[filtered] = None
         return cls(
             subject=subject,
@@ -78,7 +78,7 @@ class Identifications:
             p_unknown=np.exp(posterior.log_p_unknown),
             quality=quality,
             uncertainty=score.uncertainty(reading),
-            candidate_subjects=subjects[evidence.top_index[:, :shown]],
+            candidate_subjects=names(evidence.top_index[:, :shown]),
             candidate_scores=np.asarray(evidence.top_scores[:, :shown], dtype=np.float64),
             candidate_probabilities=np.exp(posterior.log_p_top[:, :shown]),
             reason=np.array(score.reasons(reading), dtype=np.str_),

@@ -113,7 +113,7 @@ def _sentence(reading: Reading, typical: Float64Array, cause: int, i: int) -> st
         side = "above" if reading.accepted[i] else "below"
         return f"just {side} the threshold: {reading.best_score[i]:.3f} against {reading.point.threshold:.3f}"
     if CAUSES[cause] == "look-alike":
-        first, second = (reading.gallery.subjects[row] for row in reading.evidence.top_index[i, :2])
+        first, second = reading.search.names(reading.evidence.top_index[i, :2])
         value, what = np.exp(reading.posterior.log_p_top[i, :2]), ""
         if value[1 if reading.accepted[i] else 0] < VISIBLE:
             value, what = reading.evidence.top_scores[i, :2], "cosine "  # at a high κ probabilities are 1 and 0
@@ -124,6 +124,6 @@ def _sentence(reading: Reading, typical: Float64Array, cause: int, i: int) -> st
         )
     kappa_x = reading.probe_concentrations[i]
     if reading.accepted[i]:
-        first, usual = reading.gallery.subjects[reading.evidence.top_index[i, 0]], np.exp(-typical[1, cause])
+        (first,), usual = reading.search.names(reading.evidence.top_index[i, :1]), np.exp(-typical[1, cause])
         return f"{first} would score higher in so good a sample: concentration {kappa_x:.0f}, typical {usual:.0f}"
     return f"poor sample: concentration {kappa_x:.0f}, typical {np.exp(typical[0, cause]):.0f}"

@@ -46,7 +46,7 @@ def part_from_samples(
         }
     try:
         return ProtocolPart(
-            Gallery(subjects, (enrolled.directions,), enrolled.concentrations),
+            Gallery.of(subjects, enrolled.directions, concentrations=enrolled.concentrations),
             pooled,
             probe_subjects,
             templates,

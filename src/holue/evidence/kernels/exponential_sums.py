@@ -80,6 +80,11 @@ class RunningSums(NamedTuple):
     moment: npt.NDArray[np.float64]  # (n, m) Σ (s−p) e^{a(s−p)}
 
 
+def living_scratch() -> npt.NDArray[np.int64]:
+    """A scratch buffer for who of a chunk has not left: places and numbers."""
+    return np.empty((2, CHUNK), dtype=np.int64)
+
+
 def slopes(sharpness: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     """Sharpness in powers of two, ``a / ln 2``."""
     # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
@@ -182,15 +187,15 @@ def _weigh_chunk(row, peak, slope):
 
 
 @njit(cache=True, nogil=True)
-def _insert(row, first_subject, top_scores, top_index):
-    """Insert scores into one probe's running top; an equal score never displaces a smaller index."""
+def _insert(row, numbers, top_scores, top_index):
+    """Insert the scores of some numbers into one probe's running top; an equal score never displaces a smaller number."""
     last = top_scores.shape[0] - 1
     worst = top_scores[last]
     for j in range(row.shape[0]):
         if row[j] < worst:
             continue
-        score, subject = row[j], first_subject + j
-        # Blocks may come in any order, so an equal score has to compare indices.
+        score, subject = row[j], numbers[j]
+        # Blocks may come in any order, so an equal score has to compare numbers.
         if score == worst and top_index[last] <= subject:
             continue
         place = last
@@ -206,8 +211,47 @@ def _insert(row, first_subject, top_scores, top_index):
 
 
 @njit(cache=True, nogil=True)
-def absorb_cosines(scores, width, first_subject, sums):
-    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums."""
+def find_living(gone, begin, width, places):
+    """How many of the rows ``begin .. begin + width`` have not left; where some have, ``places`` is which, from ``begin`` on."""
+    if gone.shape[0] == 0:
+        return width
+    count = 0
+    for j in range(width):
+        places[count] = j
+        count += not gone[begin + j]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def keep_columns(scores, places, count):
+    """Move the columns at the first ``count`` ascending ``places`` to the left."""
+    for i in range(scores.shape[0]):
+        for k in range(count):
+            scores[i, k] = scores[i, places[k]]
+
+
+@njit(cache=True, nogil=True)
+def absorb_living(scores, width, numbers, begin, places, count, sums):
+    """``absorb_cosines`` for the rows ``begin .. begin + width``, of which only ``count`` at ``places`` have not left.
+
+    The others are taken out before the sums: no score is low enough to weigh nothing at every sharpness. ``places`` (2, CHUNK)
+    is found by ``find_living`` in its first row; the second is a scratch buffer for their numbers.
+    """
+    if count == width:
+        absorb_cosines(scores, width, numbers[begin : begin + width], sums)
+        return
+    keep_columns(scores, places[0], count)
+    for k in range(count):
+        places[1, k] = numbers[begin + places[0, k]]
+    absorb_cosines(scores, count, places[1, :count], sums)
+
+
+@njit(cache=True, nogil=True)
+def absorb_cosines(scores, width, numbers, sums):
+    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums.
+
+    ``numbers`` (width,) are the columns' subjects, and read only where one enters the top.
+    """
     top_scores, top_index, sharpness, slope, peak, mass, moment = sums
     top_k = top_scores.shape[1]
     for i in range(top_scores.shape[0]):
@@ -218,7 +262,7 @@ def absorb_cosines(scores, width, first_subject, sums):
                 for at in range(0, row.shape[0], GROUP):
                     group = row[at : min(at + GROUP, row.shape[0])]
                     if _maximum(group) >= top_scores[i, top_k - 1]:
-                        _insert(group, first_subject + begin + at, top_scores[i], top_index[i])
+                        _insert(group, numbers[begin + at :], top_scores[i], top_index[i])
             if best > peak[i]:
                 if peak[i] > -np.inf:
                     rise = best - peak[i]
@@ -309,15 +353,17 @@ def multiply(probes, block, begin, width, scores, at):
 
 
 @njit(cache=True, nogil=True)
-def sweep(probes, block, first_subject, scores, sums):
+def sweep(probes, block, numbers, gone, scores, places, sums):
     """Multiply and absorb chunk by chunk: for few probes, where a gallery row is worth reading only once.
 
-    ``scores`` (n, CHUNK) is a scratch buffer.
+    ``gone`` is empty where nobody has left. ``scores`` (n, CHUNK) and ``places`` (2, CHUNK) are scratch buffers.
     """
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
-        multiply(probes, block, begin, width, scores, 0)
-        absorb_cosines(scores, width, first_subject + begin, sums)
+        count = find_living(gone, begin, width, places[0])
+        if count > 0:
+            multiply(probes, block, begin, width, scores, 0)
+            absorb_living(scores, width, numbers, begin, places, count, sums)
 
 
 @njit(cache=True, nogil=True)
@@ -332,11 +378,11 @@ def close_sums(sharpness, peak, mass, moment, log_mass, mean_score):
 
 
 @njit(cache=True, nogil=True)
-def absorb_top(scores, first_subject, top_scores, top_index):
+def absorb_top(scores, numbers, top_scores, top_index):
     """Insert a block's scores, of any precision, into the running top."""
     if top_scores.shape[1] > 0:
         for i in range(scores.shape[0]):
-            _insert(scores[i], first_subject, top_scores[i], top_index[i])
+            _insert(scores[i], numbers, top_scores[i], top_index[i])
 
 
 @njit(cache=True, nogil=True)

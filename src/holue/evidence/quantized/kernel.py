@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.kernels.exponential_sums import CHUNK, keep_columns
 from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch
 from holue.evidence.kernels.row_products import RUNNING
@@ -222,7 +222,11 @@ class UnpackedProductKernel:
         """Take in some rows."""
         for begin in range(span.first, span.last, PRODUCT_BLOCK):
             width = min(PRODUCT_BLOCK, span.last - begin)
-            rows = scratch[1][:width]
+            rows, block = scratch[1][:width], slice(begin, begin + width)
+            numbers, errors, there = span.numbers[block], span.errors[block], ~span.gone[block]
+            if len(there):
+                places = np.flatnonzero(there)
+                numbers, errors = numbers[places], errors[places]
             if reads_halves():
                 unpack(span.codes, begin, width, rows)
             else:
@@ -231,5 +235,7 @@ class UnpackedProductKernel:
                 probes = self.probes[at : at + PROBE_BLOCK]
                 scores = scratch[0][: len(probes) * width].reshape(len(probes), width)
                 np.matmul(probes, rows.T, out=scores)
+                if len(there):
+                    keep_columns(scores, places, len(places))
                 own = sums.rows(slice(at, at + PROBE_BLOCK))
-                absorb_scores(scores, width, span.errors, begin, span.first_subject + begin, scratch[2], own.arrays)
+                absorb_scores(scores, len(numbers), errors, numbers, scratch[2], own.arrays)

@@ -98,7 +98,8 @@ def log_p_of_truth(
     """``log p(c)`` of each probe's own subject at T = 1; meaningless where truth is −1."""
     model, posterior = reading.point.model, reading.posterior
     if own_score is None:
-        own = reading.search.rows(np.maximum(truth, 0))
-        own_score = np.einsum("ij,ij->i", reading.probes.directions, own).astype(np.float64)
+        mated = np.flatnonzero(truth >= 0)
+        own, own_score = reading.search.rows(truth[mated]), np.zeros(len(truth))
+        own_score[mated] = np.einsum("ij,ij->i", reading.probes.directions[mated], own)
     log_p: Float64Array = posterior.log_subject_prior + model.height + model.slope * own_score - posterior.log_total
     return log_p

@@ -38,6 +38,7 @@ def write_recognizer(settings: Settings, state: State, directory: str | os.PathL
     content = {
         "parameters": parameters,
         "gallery_version": gallery.version,
+        "next_number": gallery.next_number,
         "embedding_model": state.embedding_model,
         "operating_point": None if point is None else asdict(point),
         "method": state.method,
@@ -46,8 +47,10 @@ def write_recognizer(settings: Settings, state: State, directory: str | os.PathL
         "certificate": None if certificate is None else certificate.to_dict(),
     }
     arrays: dict[str, npt.NDArray[Any]] = {"subjects": gallery.subjects, "directions": gallery.directions}
-    if gallery.concentrations is not None:
-        arrays["concentrations"] = gallery.concentrations
+    if gallery.numbers[-1] != len(gallery) - 1:  # else they are 0, 1, … as in earlier saves
+        arrays["numbers"] = gallery.numbers
+    if (kappa := gallery.concentrations) is not None:
+        arrays["concentrations"] = kappa
     if quality is not None:
         arrays |= {QUALITY + name: value for name, value in quality.state().items()}
     arrays |= {name: getattr(state, name) for name in LEARNED if getattr(state, name) is not None}
@@ -75,7 +78,7 @@ def read_recognizer(directory: str | os.PathLike[str]) -> tuple[Settings, State]
             known["certificate"] = RiskCertificate.from_dict(content["certificate"])
         if scores := _named(CONFORMAL, arrays):
             known["conformal_scores"] = ConformalScores(**scores)
-        gallery = _gallery(arrays, int(content["gallery_version"]))
+        gallery = _gallery(arrays, int(content["gallery_version"]), int(content.get("next_number", 0)))
         return settings, State(gallery, content.get("embedding_model"), **known)
     except (KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe a recogniser ({error})") from error
@@ -104,7 +107,7 @@ def _named(prefix: str, arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.ND
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix) and k not in LEARNED}
 
 
-def _gallery(arrays: dict[str, npt.NDArray[Any]], version: int) -> Gallery:
+def _gallery(arrays: dict[str, npt.NDArray[Any]], version: int, next_number: int) -> Gallery:
     subjects, directions, kappa = arrays["subjects"], arrays["directions"], arrays.get("concentrations")
     if (
         directions.ndim != 2
@@ -112,4 +115,8 @@ def _gallery(arrays: dict[str, npt.NDArray[Any]], version: int) -> Gallery:
         or (kappa is not None and kappa.shape != subjects.shape)
     ):
         raise IndexError(f"{subjects.shape} subjects for directions of shape {directions.shape}")
-    return Gallery(subjects, (directions,), kappa, version)
+    numbers = arrays.get("numbers")
+    if numbers is not None and (numbers.shape != subjects.shape or (np.diff(numbers) <= 0).any()):
+        raise IndexError(f"{numbers.shape} numbers, which must ascend, for {subjects.shape} subjects")
+    gallery = Gallery.of(subjects, directions, concentrations=kappa, numbers=numbers, version=version)
+    return replace(gallery, next_number=max(gallery.next_number, next_number))
