@@ -92,7 +92,7 @@ def visit(probes, vectors, places, gone, starts, visitors, firsts, sums):
     top_scores, top_index, sharpness, slope, peak, mass, moment = sums
     k, m = top_scores.shape[1], sharpness.shape[0]
     held = np.empty((per_visit, dim), dtype=np.float32)
-    scores, living = np.empty((per_visit, CHUNK), dtype=np.float32), np.empty((2, CHUNK), dtype=np.int64)
+    scores, holes = np.empty((per_visit, CHUNK), dtype=np.float32), np.empty((3, CHUNK), dtype=np.int64)
     held_scores, held_index = np.empty((per_visit, k)), np.empty((per_visit, k), dtype=np.int64)
     held_peak, held_mass, held_moment = np.empty(per_visit), np.empty((per_visit, m)), np.empty((per_visit, m))
     loaded = np.float32(0.0)
@@ -119,7 +119,7 @@ def visit(probes, vectors, places, gone, starts, visitors, firsts, sums):
                 held_moment[:filled],
             )
             span = slice(starts[number], starts[number + 1])
-            sweep(held[:filled], vectors[span], places[span], gone[span], scores[:filled], living, part)
+            sweep(held[:filled], vectors[span], places[span], gone[span], scores[:filled], holes, part)
             for i in range(count):
                 probe = visitors[first + i]
                 top_scores[probe], top_index[probe] = held_scores[i], held_index[i]

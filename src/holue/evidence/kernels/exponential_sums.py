@@ -80,9 +80,9 @@ class RunningSums(NamedTuple):
     moment: npt.NDArray[np.float64]  # (n, m) Σ (s−p) e^{a(s−p)}
 
 
-def living_scratch() -> npt.NDArray[np.int64]:
-    """A scratch buffer for who of a chunk has not left: places and numbers."""
-    return np.empty((2, CHUNK), dtype=np.int64)
+def holes_scratch(width: int = CHUNK) -> npt.NDArray[np.int64]:
+    """A scratch buffer for who of a chunk has left: which columns move where, and numbers."""
+    return np.empty((3, width), dtype=np.int64)
 
 
 def slopes(sharpness: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
@@ -211,39 +211,58 @@ def _insert(row, numbers, top_scores, top_index):
 
 
 @njit(cache=True, nogil=True)
-def find_living(gone, begin, width, places):
-    """How many of the rows ``begin .. begin + width`` have not left; where some have, ``places`` is which, from ``begin`` on."""
+def find_holes(gone, begin, width, holes):
+    """How many of the rows ``begin .. begin + width`` have not left, and how many columns of their scores have to move.
+
+    Column ``holes[1, k]`` moves to ``holes[0, k]``, where somebody has left; afterwards those who have not are the first columns.
+    """
     if gone.shape[0] == 0:
-        return width
-    count = 0
+        return width, 0
+    count = width
     for j in range(width):
-        places[count] = j
-        count += not gone[begin + j]
-    return count
+        count -= gone[begin + j]
+    moves, last = 0, width - 1
+    if 0 < count < width:
+        for j in range(count):
+            if gone[begin + j]:
+                while gone[begin + last]:
+                    last -= 1
+                holes[0, moves], holes[1, moves] = j, last
+                moves += 1
+                last -= 1
+    return count, moves
 
 
 @njit(cache=True, nogil=True)
-def keep_columns(scores, places, count):
-    """Move the columns at the first ``count`` ascending ``places`` to the left."""
+def fill_holes(values, begin, count, holes, moves, filled):
+    """Write the values of the rows from ``begin`` on that have not left, in the order of the moved columns."""
+    for k in range(count):
+        filled[k] = values[begin + k]
+    for k in range(moves):
+        filled[holes[0, k]] = values[begin + holes[1, k]]
+
+
+@njit(cache=True, nogil=True)
+def move_columns(scores, holes, moves):
+    """Move the columns of those who have not left to where somebody has."""
     for i in range(scores.shape[0]):
-        for k in range(count):
-            scores[i, k] = scores[i, places[k]]
+        for k in range(moves):
+            scores[i, holes[0, k]] = scores[i, holes[1, k]]
 
 
 @njit(cache=True, nogil=True)
-def absorb_living(scores, width, numbers, begin, places, count, sums):
-    """``absorb_cosines`` for the rows ``begin .. begin + width``, of which only ``count`` at ``places`` have not left.
+def absorb_living(scores, width, numbers, begin, holes, count, moves, sums):
+    """``absorb_cosines`` for those of the rows ``begin .. begin + width`` who have not left.
 
-    The others are taken out before the sums: no score is low enough to weigh nothing at every sharpness. ``places`` (2, CHUNK)
-    is found by ``find_living`` in its first row; the second is a scratch buffer for their numbers.
+    The others are taken out before the sums: no score is low enough to weigh nothing at every sharpness. ``holes`` (3, CHUNK)
+    is filled by ``find_holes``, and its last row with numbers.
     """
     if count == width:
         absorb_cosines(scores, width, numbers[begin : begin + width], sums)
-        return
-    keep_columns(scores, places[0], count)
-    for k in range(count):
-        places[1, k] = numbers[begin + places[0, k]]
-    absorb_cosines(scores, count, places[1, :count], sums)
+    else:
+        move_columns(scores, holes, moves)
+        fill_holes(numbers, begin, count, holes, moves, holes[2])
+        absorb_cosines(scores, count, holes[2], sums)
 
 
 @njit(cache=True, nogil=True)
@@ -353,17 +372,17 @@ def multiply(probes, block, begin, width, scores, at):
 
 
 @njit(cache=True, nogil=True)
-def sweep(probes, block, numbers, gone, scores, places, sums):
+def sweep(probes, block, numbers, gone, scores, holes, sums):
     """Multiply and absorb chunk by chunk: for few probes, where a gallery row is worth reading only once.
 
-    ``gone`` is empty where nobody has left. ``scores`` (n, CHUNK) and ``places`` (2, CHUNK) are scratch buffers.
+    ``gone`` is empty where nobody has left. ``scores`` (n, CHUNK) and ``holes`` (3, CHUNK) are scratch buffers.
     """
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
-        count = find_living(gone, begin, width, places[0])
+        count, moves = find_holes(gone, begin, width, holes)
         if count > 0:
             multiply(probes, block, begin, width, scores, 0)
-            absorb_living(scores, width, numbers, begin, places, count, sums)
+            absorb_living(scores, width, numbers, begin, holes, count, moves, sums)
 
 
 @njit(cache=True, nogil=True)

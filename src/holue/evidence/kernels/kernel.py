@@ -22,8 +22,10 @@ from holue.evidence.kernels.exponential_sums import (
     absorb_cosines,
     absorb_mass,
     absorb_top,
-    keep_columns,
-    living_scratch,
+    fill_holes,
+    find_holes,
+    holes_scratch,
+    move_columns,
     sweep,
 )
 from holue.evidence.kernels.packed_panels import PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch, sweep_panels
@@ -151,17 +153,18 @@ class ProductKernel:
     def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
         held, numbers, width = block.rows.astype(np.float32, copy=False), block.numbers, len(block.rows)
-        if len(block.gone):
-            places = np.flatnonzero(~block.gone)
-            numbers, width = numbers[places], len(places)
+        holes = holes_scratch(width if len(block.gone) else 0)
+        count, moves = find_holes(block.gone, 0, width, holes)
+        if count < width:
+            fill_holes(numbers, 0, count, holes, moves, holes[2])
+            numbers = holes[2]
         for first in range(0, len(self.probes), PROBE_BLOCK):
             rows = slice(first, first + PROBE_BLOCK)
             probes = self.probes[rows]
             scores = scratch[0][: len(probes) * len(held)].reshape(len(probes), len(held))
             np.matmul(probes, held.T, out=scores)
-            if width < len(held):
-                keep_columns(scores, places, width)
-            absorb_cosines(scores, width, numbers, sums.rows(rows).arrays)
+            move_columns(scores, holes, moves)
+            absorb_cosines(scores, count, numbers, sums.rows(rows).arrays)
         sums.n_subjects += block.n_living
 
 
@@ -181,7 +184,7 @@ class PanelKernel:
     def scratch(self) -> Scratch:
         """For the panels of one chunk, the scores of some probes, and who of the chunk has not left."""
         scores = np.empty((PROBES_PER_PASS, CHUNK), dtype=np.float32)
-        return panel_scratch(self.probes.shape[1], np.float32), scores, living_scratch()
+        return panel_scratch(self.probes.shape[1], np.float32), scores, holes_scratch()
 
     def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
@@ -204,7 +207,7 @@ class SweepKernel:
 
     def scratch(self) -> Scratch:
         """For the scores of one chunk, and who of it has not left."""
-        return np.empty((len(self.probes), CHUNK), dtype=np.float32), living_scratch()
+        return np.empty((len(self.probes), CHUNK), dtype=np.float32), holes_scratch()
 
     def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""

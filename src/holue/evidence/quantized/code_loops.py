@@ -16,7 +16,7 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _INDEX, CHUNK, find_living, keep_columns, multiply
+from holue.evidence.kernels.exponential_sums import _INDEX, CHUNK, fill_holes, find_holes, move_columns, multiply
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, multiply_panels, pack_panels
 from holue.evidence.kernels.row_products import halves, multiply_rows
 from holue.evidence.kernels.simd import INT64, VECTOR_LENGTH, row_starts, save
@@ -36,13 +36,12 @@ class Span(NamedTuple):
     last: int
 
 
-class LivingRows(NamedTuple):
-    """Scratch buffers for the rows of a chunk that have not left."""
+class ChunkScratch(NamedTuple):
+    """Scratch buffers for one chunk of rows."""
 
-    places: npt.NDArray[np.int64]  # (CHUNK,) where they are in the chunk
-    numbers: npt.NDArray[np.int64]  # (CHUNK,)
-    errors: npt.NDArray[np.float32]  # (CHUNK,)
-    keys: npt.NDArray[np.float32]  # (CHUNK,) for the keys of all
+    holes: npt.NDArray[np.int64]  # (3, CHUNK) which columns move to where somebody has left, and numbers
+    errors: npt.NDArray[np.float32]  # (CHUNK,) of those who have not left
+    keys: npt.NDArray[np.float32]  # (CHUNK,)
 
 
 UNPACKED = 64
@@ -83,42 +82,41 @@ def unpack(codes, begin, width, scratch):
 
 
 @njit(cache=True, nogil=True)
-def living_rows():
+def chunk_scratch():
     """Scratch buffers, made once for a span."""
-    places, numbers = np.empty(CHUNK, dtype=np.int64), np.empty(CHUNK, dtype=np.int64)
-    return LivingRows(places, numbers, np.empty(CHUNK, dtype=np.float32), np.empty(CHUNK, dtype=np.float32))
+    holes = np.empty((3, CHUNK), dtype=np.int64)
+    return ChunkScratch(holes, np.empty(CHUNK, dtype=np.float32), np.empty(CHUNK, dtype=np.float32))
 
 
 @njit(cache=True, nogil=True)
-def find_living_rows(span, begin, width, living):
-    """How many of the rows ``begin .. begin + width`` have not left; where some have, their numbers and errors are copied."""
-    count = find_living(span.gone, begin, width, living.places)
+def find_living(span, begin, width, scratch):
+    """How many of the rows ``begin .. begin + width`` have not left, and how many columns move; numbers and errors follow."""
+    count, moves = find_holes(span.gone, begin, width, scratch.holes)
     if count < width:
-        for k in range(count):
-            living.numbers[k] = span.numbers[begin + living.places[k]]
-            living.errors[k] = span.errors[begin + living.places[k]]
-    return count
+        fill_holes(span.numbers, begin, count, scratch.holes, moves, scratch.holes[2])
+        fill_holes(span.errors, begin, count, scratch.holes, moves, scratch.errors)
+    return count, moves
 
 
 @njit(cache=True, nogil=True)
-def absorb_rows(scores, at, span, begin, width, living, count, bounded):
-    """Add the scores of the rows ``begin .. begin + width``, of which ``count`` have not left, with the probes from ``at`` on."""
+def absorb_rows(scores, at, span, begin, width, scratch, count, moves, bounded):
+    """Add the scores of those of the rows ``begin .. begin + width`` who have not left, with the probes from ``at`` on."""
     if count == width:
         rows = slice(begin, begin + width)
-        absorb_probes(scores, at, width, span.errors[rows], span.numbers[rows], living.keys, bounded)
+        absorb_probes(scores, at, width, span.errors[rows], span.numbers[rows], scratch.keys, bounded)
     else:
-        keep_columns(scores, living.places, count)
-        absorb_probes(scores, at, count, living.errors, living.numbers, living.keys, bounded)
+        move_columns(scores, scratch.holes, moves)
+        absorb_probes(scores, at, count, scratch.errors, scratch.holes[2], scratch.keys, bounded)
 
 
 @njit(cache=True, nogil=True)
 def sweep_codes(span, probes, steps, scores, bounded):
     """Multiply the codes of a span themselves, chunk by chunk; ``steps`` is what a probe's code is worth."""
     codes, scales, _, _, _, first, last = span
-    living = living_rows()
+    scratch = chunk_scratch()
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
-        count = find_living_rows(span, begin, width, living)
+        count, moves = find_living(span, begin, width, scratch)
         if count == 0:
             continue
         for j in range(0, width, VECTOR_LENGTH):
@@ -127,24 +125,24 @@ def sweep_codes(span, probes, steps, scores, bounded):
         for i in range(probes.shape[0]):
             for j in range(width):
                 scores[i, j] *= scales[begin + j] * steps[i]
-        absorb_rows(scores, 0, span, begin, width, living, count, bounded)
+        absorb_rows(scores, 0, span, begin, width, scratch, count, moves, bounded)
 
 
 @njit(cache=True, nogil=True)
 def sweep_unpacked(span, probes, rows, scores, bounded):
     """Unpack some float16 rows of a span at a time to float32 ``rows`` (UNPACKED, width), and multiply them there."""
     codes, _, _, _, _, first, last = span
-    living = living_rows()
+    scratch = chunk_scratch()
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
-        count = find_living_rows(span, begin, width, living)
+        count, moves = find_living(span, begin, width, scratch)
         if count == 0:
             continue
         for at in range(0, width, UNPACKED):
             size = min(UNPACKED, width - at)
             unpack(codes, begin + at, size, rows)
             multiply(probes, rows, 0, size, scores, at)
-        absorb_rows(scores, 0, span, begin, width, living, count, bounded)
+        absorb_rows(scores, 0, span, begin, width, scratch, count, moves, bounded)
 
 
 @njit(cache=True, nogil=True)
@@ -152,16 +150,16 @@ def sweep_half_panels(span, tiles, panels, scores, bounded):
     """Pack some float16 rows of a span into float32 panels, and multiply them with some probes at a time."""
     codes, _, _, _, _, first, last = span
     per_pass = PROBES_PER_PASS // PANEL_PROBES
-    living = living_rows()
+    scratch = chunk_scratch()
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
-        count = find_living_rows(span, begin, width, living)
+        count, moves = find_living(span, begin, width, scratch)
         if count == 0:
             continue
         pack_panels(codes, begin, width, panels)
         for tile in range(0, tiles.shape[0], per_pass):
             multiply_panels(panels, width, tiles, tile, min(tile + per_pass, tiles.shape[0]), scores, codes, 0)
-            absorb_rows(scores, tile * PANEL_PROBES, span, begin, width, living, count, bounded)
+            absorb_rows(scores, tile * PANEL_PROBES, span, begin, width, scratch, count, moves, bounded)
 
 
 @njit(cache=True, nogil=True)

@@ -40,7 +40,7 @@ from holue.evidence.kernels.simd import (
     shuffle,
     transposed,
 )
-from holue.evidence.quantized.code_loops import absorb_rows, find_living_rows, living_rows
+from holue.evidence.quantized.code_loops import absorb_rows, chunk_scratch, find_living
 from holue.sphere.compiled import njit
 
 _SHORTS, _MANY_INTS = ir.VectorType(ir.IntType(16), 16), ir.VectorType(INT32, 16)
@@ -161,10 +161,10 @@ def sweep_tiles(span, probes, steps, panels, scores, bounded):
     tiles = probes.shape[0]
     worth = np.zeros(CHUNK, dtype=np.float32)
     per_pass = PROBES_PER_PASS // PANEL_PROBES
-    living = living_rows()
+    scratch = chunk_scratch()
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
-        count = find_living_rows(span, begin, width, living)
+        count, moves = find_living(span, begin, width, scratch)
         if count == 0:
             continue
         worth[:width] = scales[begin : begin + width]
@@ -178,4 +178,4 @@ def sweep_tiles(span, probes, steps, panels, scores, bounded):
                     size = min(PANEL_SUBJECTS, width - j)
                     pack_codes(codes, begin + j, size, panels)
                     multiply_codes(panels, size, probes, 0, tiles, worth, steps, scores, j)
-            absorb_rows(scores, tile * PANEL_PROBES, span, begin, width, living, count, bounded)
+            absorb_rows(scores, tile * PANEL_PROBES, span, begin, width, scratch, count, moves, bounded)

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.kernels.exponential_sums import CHUNK, keep_columns
+from holue.evidence.kernels.exponential_sums import CHUNK, fill_holes, find_holes, holes_scratch, move_columns
 from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch
 from holue.evidence.kernels.row_products import RUNNING
@@ -223,10 +223,13 @@ class UnpackedProductKernel:
         for begin in range(span.first, span.last, PRODUCT_BLOCK):
             width = min(PRODUCT_BLOCK, span.last - begin)
             rows, block = scratch[1][:width], slice(begin, begin + width)
-            numbers, errors, there = span.numbers[block], span.errors[block], ~span.gone[block]
-            if len(there):
-                places = np.flatnonzero(there)
-                numbers, errors = numbers[places], errors[places]
+            numbers, errors = span.numbers[block], span.errors[block]
+            holes = holes_scratch(width if len(span.gone) else 0)
+            count, moves = find_holes(span.gone, begin, width, holes)
+            if count < width:
+                numbers, errors = holes[2], np.empty(width, dtype=np.float32)
+                fill_holes(span.numbers, begin, count, holes, moves, numbers)
+                fill_holes(span.errors, begin, count, holes, moves, errors)
             if reads_halves():
                 unpack(span.codes, begin, width, rows)
             else:
@@ -235,7 +238,6 @@ class UnpackedProductKernel:
                 probes = self.probes[at : at + PROBE_BLOCK]
                 scores = scratch[0][: len(probes) * width].reshape(len(probes), width)
                 np.matmul(probes, rows.T, out=scores)
-                if len(there):
-                    keep_columns(scores, places, len(places))
+                move_columns(scores, holes, moves)
                 own = sums.rows(slice(at, at + PROBE_BLOCK))
-                absorb_scores(scores, len(numbers), errors, numbers, scratch[2], own.arrays)
+                absorb_scores(scores, count, errors, numbers, scratch[2], own.arrays)
