@@ -31,7 +31,8 @@ def bench(
             metavar="NAME,...",
             help="What to measure, with commas between: exact (the comparison; twelve minutes), other-costs (calibration, "
             "pooling, start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven "
-            "minutes and 6 GB of memory, most of it for 1e7), evaluation (a whole one at IJB-C's size; minutes), or all.",
+            "minutes and 6 GB of memory, most of it for 1e7), changes (subjects who come and go; "
+            "minutes and 6 GB), evaluation (a whole one at IJB-C's size; minutes), or all.",
         ),
     ] = "exact,other-costs",
     add: Annotated[

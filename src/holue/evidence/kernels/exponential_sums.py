@@ -218,18 +218,19 @@ def find_holes(gone, begin, width, holes):
     """
     if gone.shape[0] == 0:
         return width, 0
-    count = width
-    for j in range(width):
-        count -= gone[begin + j]
-    moves, last = 0, width - 1
-    if 0 < count < width:
-        for j in range(count):
-            if gone[begin + j]:
-                while gone[begin + last]:
-                    last -= 1
-                holes[0, moves], holes[1, moves] = j, last
-                moves += 1
-                last -= 1
+    n_gone = 0
+    for j in range(width):  # without a branch, which a processor could not predict
+        holes[2, n_gone] = j
+        n_gone += gone[begin + j]
+    count = width - n_gone
+    moves, last, last_gone = 0, width - 1, n_gone - 1
+    while moves < n_gone and holes[2, moves] < count:
+        while holes[2, last_gone] == last:
+            last -= 1
+            last_gone -= 1
+        holes[0, moves], holes[1, moves] = holes[2, moves], last
+        moves += 1
+        last -= 1
     return count, moves
 
 
