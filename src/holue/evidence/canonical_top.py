@@ -54,6 +54,8 @@ def canonical_scores(blocks: Sequence[Block], wanted: Rows, probes: Float64Array
     array([[ 0.8, -inf]])
     """
     each = slices(len(probes), workers)
+    if len(each) == 1:
+        return _scores(blocks, wanted, probes)
     return np.concatenate(parallel_map(lambda own: _scores(blocks, wanted[own], probes[own]), each))
 
 

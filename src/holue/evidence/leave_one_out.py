@@ -1,4 +1,4 @@
-"""Evidence of others: what everybody but one subject says about a probe, each probe leaving out its own.
+"""Leave-one-out evidence: what everybody but one subject says about a probe, each probe leaving out its own.
 
 Taking the own subject out of finished evidence would subtract nearly equal numbers wherever it dominates. Instead the probes are
 taken in groups of neighbouring own subjects: the gallery before and after a group is scanned as ever, only the group's own block

@@ -18,7 +18,7 @@ from holue.errors import InvalidParameterError
 from holue.evidence.ivf.kmeans import Float32Array, Rows, Step, nearest_centre, ordered, place_centres
 from holue.gallery.embeddings import Float64Array, FloatArray
 
-ROWS_AT_ONCE = 16384
+COPIED_ROWS = 16384
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,15 +38,15 @@ class InvertedLists:
         vectors = np.empty((len(rows), directions.shape[1]), dtype=np.float32)
         place = np.empty_like(rows)
         place[rows] = np.arange(len(rows))
-        for first in range(0, len(rows), ROWS_AT_ONCE):  # in the order of the gallery, which may be on disk
-            vectors[place[first : first + ROWS_AT_ONCE]] = directions[first : first + ROWS_AT_ONCE]
+        for first in range(0, len(rows), COPIED_ROWS):  # in the order of the gallery, which may be on disk
+            vectors[place[first : first + COPIED_ROWS]] = directions[first : first + COPIED_ROWS]
         means = np.array([part.mean(axis=0, dtype=np.float64) for part in np.split(vectors, starts[1:-1])])
         lengths = np.linalg.norm(means, axis=1)
         known = lengths > 1e-6
         centres = np.where(known[:, None], means / np.where(known, lengths, 1.0)[:, None], vectors[starts[:-1]])
         moment = np.zeros((vectors.shape[1], vectors.shape[1]))
-        for first in range(0, len(vectors), ROWS_AT_ONCE):
-            block = vectors[first : first + ROWS_AT_ONCE]
+        for first in range(0, len(vectors), COPIED_ROWS):
+            block = vectors[first : first + COPIED_ROWS]
             moment += block.T @ block
         within = (moment - (means.T * np.diff(starts)) @ means) / len(vectors)
         return cls(rows, starts, vectors, centres.astype(np.float32), np.where(known, lengths, 0.0), within)

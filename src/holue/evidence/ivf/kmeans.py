@@ -36,12 +36,12 @@ COARSE_READ_TRAINING, COARSE_READ = 8, 16
 """Coarse centres whose centres a row is compared with, while the centres still move and in the end."""
 RECHECKED = 0.05
 """The share of rows compared with all centres in the end."""
-ROWS_AT_ONCE = 8192
+ASSIGNED_ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class CoarseQuantizer:
-    """L centres, grouped around coarse: those of mark ``j`` are ``centres[starts[j] : starts[j + 1]]``."""
+    """L centres, grouped around coarse ones: those of coarse centre ``j`` are ``centres[starts[j] : starts[j + 1]]``."""
 
     coarse: Float32Array
     numbers: Rows  # (L,) what each centre was called before
@@ -50,14 +50,14 @@ class CoarseQuantizer:
 
     @classmethod
     def around(cls, centres: Float32Array, rng: np.random.Generator) -> Self:
-        """Group these around about √L coarse."""
+        """Group these around about √L coarse centres."""
         coarse = place_centres(centres, round(np.sqrt(len(centres))), rng)
         labels = _best(centres, coarse)
         numbers, starts = ordered(labels, len(coarse))
         return cls(coarse[labels[numbers[starts[:-1]]]], numbers, starts, centres[numbers])
 
     def nearest(self, block: Float32Array, n_coarse: int, rechecked: float) -> Rows:
-        """The nearest centre of each row among those of its ``n_coarse`` nearest coarse; for the worst, among all."""
+        """The nearest centre of each row among those of its ``n_coarse`` nearest coarse ones; for the worst, among all."""
         n_coarse = min(n_coarse, len(self.coarse))
         scores = block @ self.coarse.T
         least = np.partition(scores, -n_coarse, axis=1)[:, -n_coarse]
@@ -111,12 +111,12 @@ def nearest_centre(
     """The number of the nearest centre of each row (K,), nearly always; in ``ITERATIONS`` steps, too."""
     quantizer = CoarseQuantizer.around(centres, rng) if len(centres) >= FEWEST_QUANTIZED else None
     nearest = np.empty(len(directions), dtype=np.int64)
-    for part in np.array_split(np.arange(0, len(directions), ROWS_AT_ONCE), ITERATIONS):
+    for part in np.array_split(np.arange(0, len(directions), ASSIGNED_ROWS), ITERATIONS):
         blocks = iter(part.tolist())  # each worker takes the next one
 
         def find(blocks: Iterator[int]) -> None:
             for first in blocks:
-                block = np.ascontiguousarray(directions[first : first + ROWS_AT_ONCE], dtype=np.float32)
+                block = np.ascontiguousarray(directions[first : first + ASSIGNED_ROWS], dtype=np.float32)
                 found = _best(block, centres) if quantizer is None else quantizer.nearest(block, n_coarse, rechecked)
                 nearest[first : first + len(block)] = found
 

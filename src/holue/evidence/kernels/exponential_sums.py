@@ -4,7 +4,7 @@ The fast loops read float32 cosines while they are still in the cache, in chunks
 chunk's best score, and only if that can enter the top, or raise the running maximum ``p``, is anything compared or rescaled.
 Then per sharpness ``a`` the chunk adds ``Σ e^{a(s−p)}`` and ``Σ (s−p) e^{a(s−p)}``, with one vectorised exponential per score:
 
-    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial (relative error 1e-7).
+    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial (relative error 2e-7).
 
 Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 in vectors
 of 8, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
