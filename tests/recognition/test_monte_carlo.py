@@ -54,9 +54,21 @@ def test_it_estimates_the_integral_of_independent_draws() -> None:
     assert (np.sqrt(np.mean((estimated - drawn) ** 2, axis=0)) < 0.05 * drawn.std(axis=0)).all()
 
 
+def test_a_gallery_drawn_from_the_same_seed_is_sampled_as_any_other() -> None:
+    """The shared directions were once the first rows of every simulated gallery of that seed, and KL₁ was far off."""
+    point = OperatingPoint.solve(dim=256, n_subjects=200, threshold=0.3)
+    found = []
+    for people in (np.random.default_rng(0).normal(size=(200, 256)), np.random.default_rng(77).normal(size=(200, 256))):
+        gallery = Gallery.from_samples(people, range(200))
+        some = Embeddings(gallery.directions[:20], np.full(20, 300.0))
+        few, many = (sampled_terms(some, gallery, [point], temperature=T, n_samples=n)[0][:, 0] for n in (16, 1024))
+        found.append(np.abs(few - many).mean())
+    assert found[0] < 2 * found[1]
+
+
 def test_its_samples_written_out_give_its_terms() -> None:
     some = probes(5, 40.0)
-    shared = np.random.default_rng(3).normal(size=(8, 16))
+    shared = module.shared_directions(8, 16, 3)
     samples = module._Samples.around(some.directions, shared, module.stratified_angles(16, np.full(5, 40.0), 8))
     for i, given_terms in enumerate(terms(some, n_samples=8, seed=3)):
         z = samples.onto[i, :, None] * some.directions[i] + samples.across[i, :, None] * shared

@@ -281,8 +281,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: object, concentration: object = None) -> Float64Array:
         """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
         now = self._now
-        threshold = now.state.point.threshold
-        return np.asarray(now.best(X, concentration).top_scores[:, 0] - threshold, dtype=np.float64)
+        return np.asarray(now.best(X, concentration).top_scores[:, 0] - now.state.point.threshold, dtype=np.float64)
 
     def predict_proba(self, X: object, concentration: object = None) -> Float64Array:
         """GalUE's probabilities (n, K + 1), the unknown last; columns as in ``classes_``. Dense: for small galleries."""
@@ -321,11 +320,10 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
             raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
         now = self._now
-        state, settings = now.state, now.settings
-        shown = min(int(top_k), len(state.gallery))
+        shown = min(int(top_k), len(now.state.gallery))
         seen = now.examine(X, concentration, top_k=shown)
-        warn_once(calibration_doubts(state, settings), self._cell.warned(state))
-        return Identifications.of(seen.reading, seen.score, state.filter_threshold(settings.filter_below), shown)
+        warn_once(calibration_doubts(now.state, now.settings), self._cell.warned(now.state))
+        return Identifications.of(seen.reading, seen.score, now.state.filter_threshold(self.filter_below), shown)
 
     def examine(
         self,

@@ -47,6 +47,7 @@ CHUNK, AT_ONCE = 256, 8
 SUBJECTS_AT_ONCE = 32_768
 """Subjects of one product: beyond these a gallery is read twice, in blocks."""
 GRID, REACH = 257, 8.0
+STREAM = 0x686F6C7565
 
 
 def sampled_terms(
@@ -67,7 +68,7 @@ def sampled_terms(
         raise InvalidConcentrationError("Monte-Carlo HolUE samples around each probe and needs its concentration")
     search = GallerySearch.exact(gallery) if isinstance(gallery, Gallery) else gallery
     kappa_x = probes.concentrations
-    shared = np.random.default_rng(seed).normal(size=(n_samples, probes.dim))
+    shared = shared_directions(n_samples, probes.dim, seed)
     angles = stratified_angles(probes.dim, kappa_x, n_samples)
     log_density = kappa_x[:, None] * np.cos(angles) - np.asarray(log_hyp0f1(probes.dim, kappa_x))[:, None]
 
@@ -79,6 +80,15 @@ def sampled_terms(
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         terms = np.concatenate(list(pool.map(chunk, range(0, len(probes), CHUNK))), axis=1)
     return list(terms)
+
+
+def shared_directions(n_samples: int, dim: int, seed: int) -> FloatArray:
+    """The Gaussian directions ``g_m`` (m, d).
+
+    They come from a stream of their own: a made-up gallery drawn from ``default_rng(seed)`` would otherwise hold these very
+    directions, and every sample would lie close to a subject.
+    """
+    return np.random.default_rng([seed, STREAM]).normal(size=(n_samples, dim))
 
 
 @dataclass(frozen=True, eq=False)
