@@ -43,7 +43,7 @@ class ConformalScores:
         person: npt.NDArray[np.int64],
         own_score: Float64Array | None = None,
     ) -> ConformalScores:
-        """From a reading of development probes; ``truth`` is the gallery row of each, −1 for strangers.
+        """From a reading of development probes; ``truth`` is the number of each one's subject, −1 for strangers.
 
         ``own_score`` is each probe's cosine to its own subject's template, where that is not the gallery's.
         """
