@@ -231,6 +231,11 @@ def test_later_rows_are_read_exactly(index: ApproximateIndex):
     assert "10 later rows" in repr(grown)
 
 
+def listed(index: ApproximateIndex) -> np.ndarray:
+    """The list of each sampled row."""
+    return np.searchsorted(index.lists.starts, index.living.sample_at, side="right") - 1
+
+
 @pytest.mark.parametrize("how", ["anybody", "a whole neighbourhood", "nearly everybody"])
 def test_who_has_left_counts_for_nothing_and_the_errors_stay_honest(
     how: str, index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray
@@ -242,11 +247,18 @@ def test_who_has_left_counts_for_nothing_and_the_errors_stay_honest(
         left[np.argsort(-(gallery @ gallery[5]))[: K // 20]] = True
     else:
         left[rng.choice(K, K - K // 8, replace=False)] = True
-    changed = index
-    for some in np.array_split(np.flatnonzero(left), 5):  # one version after the other
-        mask = np.zeros(K, dtype=bool) if changed.living.left is None else changed.living.left.copy()
-        mask[some] = True
-        changed = changed.of(mask)
+    changed, versions = index, [np.zeros(K, dtype=bool)]
+    for some in np.array_split(np.flatnonzero(left), 5):
+        versions.append(versions[-1].copy())
+        versions[-1][some] = True
+    for number in (1, 2, 3, 2, 4, 1, 5):  # one version after the other, and back
+        changed = changed.of(versions[number])
+    afresh = index.of(left).living
+    np.testing.assert_array_equal(changed.living.sizes, afresh.sizes)
+    np.testing.assert_array_equal(changed.living.lengths, afresh.lengths)
+    eye = np.eye(DIM, dtype=np.float32)
+    np.testing.assert_array_equal(changed.living.centres.products(eye), afresh.centres.products(eye))
+    assert not changed.living.gone[changed.living.sample_at][~changed.living.always_read[listed(changed)]].any()
     stays = np.flatnonzero(~left)
     whole = scan(probes, gallery[stays], SHARPNESS)
     seen = changed.scan(probes, SHARPNESS)

@@ -100,8 +100,11 @@ def test_a_tenth_gone_or_too_many_segments_are_worth_merging(monkeypatch: pytest
     assert gallery.worth_merging() == ()
     left = gallery.remove([1, 2, 3, 4])
     assert [part.segment for part in left.worth_merging()] == [gallery.parts[0].segment]
-    many = Gallery.of(np.arange(40), np.eye(40)[:20], *(np.eye(40)[i : i + 1] for i in range(20, 40)))
-    assert len(many.worth_merging()) == 20
+    monkeypatch.setattr(module, "MERGED_ROWS", (2,))
+    many = Gallery.of(
+        np.arange(61), np.eye(61)[:20], *(np.eye(61)[i : i + 2] for i in range(20, 60, 2)), np.eye(61)[60:]
+    )
+    assert len(many.worth_merging()) == 20, "neither the largest nor the one that is still joined with others"
 
 
 def test_rows_are_found_and_strangers_are_minus_one(three: Gallery) -> None:

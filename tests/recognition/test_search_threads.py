@@ -13,7 +13,6 @@ import pytest
 
 from holue import UNKNOWN, OpenSetRecognizer
 from holue.evidence.ivf.index import SMALLEST_GALLERY
-from holue.gallery import gallery as gallery_module
 from holue.gallery.segment import Segment
 from holue.recognition import prepared_segments
 from holue.recognition.search import SEARCHES
@@ -117,11 +116,31 @@ def test_a_large_batch_is_read_exactly_until_it_is_prepared_in_the_background(
     assert len(preparations.made) == 1
 
 
+def test_a_failure_in_the_background_is_tried_once_and_the_segment_is_read_exactly(
+    enrolled: OpenSetRecognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enrolled.set_params(search="int8").predict(X[:1])
+    tried, reported = [], []
+
+    def fail(kind: str, segment: Segment) -> None:
+        tried.append(segment)
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(prepared_segments, "prepare_segment", fail)
+    monkeypatch.setattr(threading, "excepthook", lambda failure: reported.append(failure.exc_type))
+    more = np.random.default_rng(1).normal(size=(5000, DIM)).astype(np.float32)
+    enrolled.enroll(more, np.arange(10**6, 10**6 + 5000))
+    for number in range(3):
+        assert enrolled.predict(more[number : number + 1])[0] == 10**6 + number
+        enrolled._cell.wait_for_preparation()
+    assert len(tried) == 1
+    assert reported == [MemoryError]
+
+
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_what_many_have_left_is_merged_in_the_background_and_no_answer_changes(
-    kind: str, enrolled: OpenSetRecognizer, monkeypatch: pytest.MonkeyPatch
+    kind: str, enrolled: OpenSetRecognizer
 ) -> None:
-    monkeypatch.setattr(gallery_module, "MERGED_ROWS", (1024,))
     enrolled.set_params(search=kind).predict(X[:1])
     first = enrolled.gallery_.parts[0].segment
     enrolled.remove(np.arange(400))

@@ -28,8 +28,10 @@ from holue.gallery.subjects import Subjects, as_subjects
 
 OPEN_ROWS = 256
 """Rows under which the last segment is joined with newly enrolled ones: at d = 512 half a megabyte is copied."""
-MERGED_ROWS = (1024, 4096, 16384)
-"""Segments smaller than one of these are merged when together they reach it: few segments, and each row is copied few times."""
+MERGED_ROWS = (1024, 4096)
+"""Segments smaller than one of these are merged when together they reach it: few segments, and each row is copied few times.
+
+Larger ones, of which codes or lists may have been made, are merged only by :meth:`Gallery.merged` and :meth:`Gallery.compact`."""
 MOST_SEGMENTS, MOST_GONE = 16, 0.1
 """Beyond so many segments, or such a share of a large one gone, compacting makes scans faster."""
 
@@ -259,14 +261,16 @@ class Gallery:
         return replace(self, parts=parts)
 
     def worth_merging(self) -> tuple[Part, ...]:
-        """The parts that are better one segment: a large one that many have left, or the smaller ones of too many."""
-        left = [part for part in self.parts if part.n_living < (1 - MOST_GONE) * len(part.segment)]
-        many = [part for part in left if len(part.segment) >= MERGED_ROWS[-1]]
-        if len(self.parts) > MOST_SEGMENTS:
-            largest = max(len(part.segment) for part in self.parts)
-            smaller = [part for part in self.parts if len(part.segment) <= largest // 2]
-            return tuple(smaller) if len(smaller) > 1 else self.parts
-        return tuple(many)
+        """The large parts that are better one segment: those that many have left, or the smaller ones of too many.
+
+        Small ones are left out: the next enrolment may join them.
+        """
+        large = [part for part in self.parts if len(part.segment) >= MERGED_ROWS[-1]]
+        if len(large) > MOST_SEGMENTS:
+            most = max(len(part.segment) for part in large)
+            smaller = [part for part in large if len(part.segment) <= most // 2]
+            return tuple(smaller if len(smaller) > 1 else large)
+        return tuple(part for part in large if part.n_living < (1 - MOST_GONE) * len(part.segment))
 
     # -- inside ----------------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from holue.gallery.segment import Part, Segment, joined
 from holue.recognition.gallery_search import GallerySearch, Prepared, as_of, check_kind, is_worth, prepare_segment
 from holue.recognition.search import SearchKind
 
-Replace = Callable[[Sequence[Part], Segment], None]
-"""Puts one segment in the place of some parts."""
+Replace = Callable[[Sequence[Part], Segment], bool]
+"""Puts one segment in the place of some parts; whether it could, since the gallery may have changed."""
 
 
 class PreparedSegments:
@@ -25,15 +25,17 @@ class PreparedSegments:
 
     def __init__(self) -> None:
         self._forms: WeakKeyDictionary[Segment, dict[SearchKind, Prepared]] = WeakKeyDictionary()
-        self._failed: WeakSet[Segment] = WeakSet()  # in the background; not tried there again
         self._last: GallerySearch | None = None
-        self._background: Thread | None = None
         self.forget_threads()
 
     def forget_threads(self) -> None:
-        """Begin with locks that nobody holds: in a forked child no other thread goes on."""
+        """Begin with locks that nobody holds, and nothing under way: in a forked child no other thread goes on."""
         # One preparation at a time: an index takes all processors, and much memory.
-        self._preparing, self._starting, self._background = Lock(), Lock(), None
+        self._preparing, self._starting = Lock(), Lock()
+        self._background: Thread | None = None
+        # What the background has taken up: once, or a failure would come back with every question.
+        self._tried: WeakSet[Segment] = WeakSet()
+        self._merged: WeakSet[Segment] = WeakSet()
 
     def search(self, kind: SearchKind, gallery: Gallery, merge: Replace) -> GallerySearch:
         """How this version of the gallery is read now; ``merge`` is called where segments were merged in the background."""
@@ -46,8 +48,8 @@ class PreparedSegments:
         if missing and len(missing) == len(wanted):
             for segment in missing:
                 self._prepare(kind, segment)
-        elif missing or gallery.worth_merging():
-            self._start(lambda: self._work(kind, gallery, missing, merge))
+        else:
+            self._start(kind, gallery, missing, merge)
         if known is not None and known.gallery is gallery and known.kind == kind:
             pairs = zip(known.prepared, gallery.parts)
             if not any(form is None and self._known(kind, part.segment) for form, part in pairs):
@@ -90,23 +92,31 @@ class PreparedSegments:
                 form = prepare_segment(kind, segment)
                 self._forms.setdefault(segment, {})[kind] = form
 
-    def _start(self, work: Callable[[], None]) -> None:
+    def _start(self, kind: SearchKind, gallery: Gallery, missing: Sequence[Segment], merge: Replace) -> None:
+        """Prepare and merge in the background what was not tried there before."""
+        new = [segment for segment in missing if segment not in self._tried]
+        old = tuple(part for part in gallery.worth_merging() if part.segment not in self._merged)
+        if not new and not old:
+            return
         with self._starting:
             if self._background is None or not self._background.is_alive():
-                self._background = Thread(target=work, name="holue-prepare", daemon=True)
-                self._background.start()
+                work = Thread(
+                    target=self._work, args=(kind, gallery, new, old, merge), name="holue-prepare", daemon=True
+                )
+                self._background = work
+                work.start()
 
-    def _work(self, kind: SearchKind, gallery: Gallery, missing: Sequence[Segment], merge: Replace) -> None:
-        for segment in missing:
-            if segment not in self._failed:
-                self._failed.add(segment)
-                self._prepare(kind, segment)
-                self._failed.discard(segment)
-        old = gallery.worth_merging()
-        if not old or any(part.segment in self._failed for part in old):
+    def _work(
+        self, kind: SearchKind, gallery: Gallery, new: Sequence[Segment], old: Sequence[Part], merge: Replace
+    ) -> None:
+        for segment in new:
+            self._tried.add(segment)
+            self._prepare(kind, segment)
+        if not old:
             return
-        self._failed.update(part.segment for part in old)
+        self._merged.update(part.segment for part in old)
         segment = joined(old)
         if is_worth(kind, Part.whole(segment), gallery):
             self._prepare(kind, segment)
-        merge(old, segment)
+        if not merge(old, segment):
+            self._merged.difference_update(part.segment for part in old)

@@ -74,8 +74,9 @@ class StateCell:
         """Until nothing is being prepared or merged in the background; for measurements and tests."""
         self._segments.wait()
 
-    def _merge(self, old: Sequence[Part], segment: Segment) -> None:
+    def _merge(self, old: Sequence[Part], segment: Segment) -> bool:
         self.change(lambda state: replace(state, gallery=state.gallery.merged(old, segment)))
+        return any(part.segment is segment for part in self.state.gallery.parts)
 
     def forget_threads(self) -> None:
         """Begin with locks that nobody holds: in a forked child no other thread goes on."""

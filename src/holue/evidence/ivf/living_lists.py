@@ -95,16 +95,19 @@ class LivingLists:
         )
 
     def of(self, left: Mask | None) -> LivingLists:
-        """The same for a version that these rows of the segment have left; only what differs from this one is computed."""
-        if left is None or (self.left is not None and bool((self.left & ~left).any())):
-            whole = LivingLists.whole(self.lists, self.sample)
-            return whole if left is None else whole.of(left)
-        rows = np.flatnonzero(left if self.left is None else left & ~self.left)
+        """The same for a later or an earlier version, which these rows of the segment have left.
+
+        Only what differs from this one is computed. A row sampled in place of one that left stays sampled in an earlier version,
+        and a list that is always read stays so.
+        """
+        if left is None:
+            return LivingLists.whole(self.lists, self.sample)
+        rows = np.flatnonzero(left if self.left is None else left ^ self.left)
         if len(rows) == 0:
             return self
         places = self.lists.places[rows]
         gone = np.zeros(len(left), dtype=bool) if self.left is None else self.gone.copy()
-        gone[places] = True
+        gone[places] = left[rows]
         changed = np.unique(np.searchsorted(self.lists.starts, places, side="right") - 1)
         return replace(self, left=left, gone=gone)._with_means(changed)._with_sample()
 

@@ -27,6 +27,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from holue.evidence.kernels.holes import fill_holes, find_holes, move_columns
 from holue.evidence.kernels.row_products import multiply_rows
 from holue.evidence.kernels.simd import (
     FLOATS,
@@ -78,11 +79,6 @@ class RunningSums(NamedTuple):
     peak: npt.NDArray[np.float64]  # (n,) p, the highest score
     mass: npt.NDArray[np.float64]  # (n, m) Σ e^{a(s−p)}
     moment: npt.NDArray[np.float64]  # (n, m) Σ (s−p) e^{a(s−p)}
-
-
-def holes_scratch(width: int = CHUNK) -> npt.NDArray[np.int64]:
-    """A scratch buffer for who of a chunk has left: which columns move where, and numbers."""
-    return np.empty((3, width), dtype=np.int64)
 
 
 def slopes(sharpness: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
@@ -211,52 +207,10 @@ def _insert(row, numbers, top_scores, top_index):
 
 
 @njit(cache=True, nogil=True)
-def find_holes(gone, begin, width, holes):
-    """How many of the rows ``begin .. begin + width`` have not left, and how many columns of their scores have to move.
-
-    Column ``holes[1, k]`` moves to ``holes[0, k]``, where somebody has left; afterwards those who have not are the first columns.
-    """
-    if gone.shape[0] == 0:
-        return width, 0
-    n_gone = 0
-    for j in range(width):  # without a branch, which a processor could not predict
-        holes[2, n_gone] = j
-        n_gone += gone[begin + j]
-    count = width - n_gone
-    moves, last, last_gone = 0, width - 1, n_gone - 1
-    while moves < n_gone and holes[2, moves] < count:
-        while holes[2, last_gone] == last:
-            last -= 1
-            last_gone -= 1
-        holes[0, moves], holes[1, moves] = holes[2, moves], last
-        moves += 1
-        last -= 1
-    return count, moves
-
-
-@njit(cache=True, nogil=True)
-def fill_holes(values, begin, count, holes, moves, filled):
-    """Write the values of the rows from ``begin`` on that have not left, in the order of the moved columns."""
-    for k in range(count):
-        filled[k] = values[begin + k]
-    for k in range(moves):
-        filled[holes[0, k]] = values[begin + holes[1, k]]
-
-
-@njit(cache=True, nogil=True)
-def move_columns(scores, holes, moves):
-    """Move the columns of those who have not left to where somebody has."""
-    for i in range(scores.shape[0]):
-        for k in range(moves):
-            scores[i, holes[0, k]] = scores[i, holes[1, k]]
-
-
-@njit(cache=True, nogil=True)
 def absorb_living(scores, width, numbers, begin, holes, count, moves, sums):
     """``absorb_cosines`` for those of the rows ``begin .. begin + width`` who have not left.
 
-    The others are taken out before the sums: no score is low enough to weigh nothing at every sharpness. ``holes`` (3, CHUNK)
-    is filled by ``find_holes``, and its last row with numbers.
+    ``holes`` (3, CHUNK) was filled by ``find_holes``; its last row is filled with numbers.
     """
     if count == width:
         absorb_cosines(scores, width, numbers[begin : begin + width], sums)

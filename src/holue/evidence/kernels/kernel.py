@@ -22,12 +22,9 @@ from holue.evidence.kernels.exponential_sums import (
     absorb_cosines,
     absorb_mass,
     absorb_top,
-    fill_holes,
-    find_holes,
-    holes_scratch,
-    move_columns,
     sweep,
 )
+from holue.evidence.kernels.holes import fill_holes, find_holes, holes_scratch, move_columns
 from holue.evidence.kernels.packed_panels import PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch, sweep_panels
 from holue.evidence.link import Link, cosine_link
 from holue.gallery.embeddings import Float64Array, FloatArray
@@ -184,7 +181,7 @@ class PanelKernel:
     def scratch(self) -> Scratch:
         """For the panels of one chunk, the scores of some probes, and who of the chunk has not left."""
         scores = np.empty((PROBES_PER_PASS, CHUNK), dtype=np.float32)
-        return panel_scratch(self.probes.shape[1], np.float32), scores, holes_scratch()
+        return panel_scratch(self.probes.shape[1], np.float32), scores, holes_scratch(CHUNK)
 
     def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
@@ -207,7 +204,7 @@ class SweepKernel:
 
     def scratch(self) -> Scratch:
         """For the scores of one chunk, and who of it has not left."""
-        return np.empty((len(self.probes), CHUNK), dtype=np.float32), holes_scratch()
+        return np.empty((len(self.probes), CHUNK), dtype=np.float32), holes_scratch(CHUNK)
 
     def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""

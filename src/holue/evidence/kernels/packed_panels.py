@@ -22,7 +22,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _INDEX, _LINE, CHUNK, RunningSums, absorb_living, find_holes
+from holue.evidence.kernels.exponential_sums import _INDEX, _LINE, CHUNK, RunningSums, absorb_living
+from holue.evidence.kernels.holes import find_holes
 from holue.evidence.kernels.row_products import floats, halves
 from holue.evidence.kernels.simd import (
     FLOATS,

@@ -16,7 +16,8 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _INDEX, CHUNK, fill_holes, find_holes, move_columns, multiply
+from holue.evidence.kernels.exponential_sums import _INDEX, CHUNK, multiply
+from holue.evidence.kernels.holes import fill_holes, find_holes, move_columns
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, multiply_panels, pack_panels
 from holue.evidence.kernels.row_products import halves, multiply_rows
 from holue.evidence.kernels.simd import INT64, VECTOR_LENGTH, row_starts, save

@@ -21,7 +21,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.kernels.exponential_sums import CHUNK, fill_holes, find_holes, holes_scratch, move_columns
+from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.kernels.holes import fill_holes, find_holes, holes_scratch, move_columns
 from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch
 from holue.evidence.kernels.row_products import RUNNING
