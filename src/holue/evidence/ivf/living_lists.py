@@ -112,7 +112,7 @@ class LivingLists:
         return replace(self, left=left, gone=gone)._with_means(changed)._with_sample()
 
     def __len__(self) -> int:
-        return len(self.lists.rows) - (0 if self.left is None else int(np.count_nonzero(self.left)))
+        return int(self.sizes.sum())
 
     @cached_property
     def mean_lengths(self) -> Float32Array:
