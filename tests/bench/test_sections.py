@@ -26,13 +26,16 @@ TINY = replace(
     approximate_dim=8,
     approximate_batches=(1, 2),
     approximate_probes=40,
+    changed_subjects=10_000,
+    changed_dim=8,
+    changes=2,
     pause=0.0,
 )
 
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, Any]:
-    return run(sections=["exact", "other-costs", "compressed", "approximate"], sizes=TINY, rounds=1)
+    return run(sections=["exact", "other-costs", "compressed", "approximate", "changes"], sizes=TINY, rounds=1)
 
 
 def test_sections_are_measured_in_one_order_however_they_are_named() -> None:
@@ -44,7 +47,7 @@ def test_sections_are_measured_in_one_order_however_they_are_named() -> None:
 
 
 def test_a_run_holds_every_section_that_was_asked_for(whole: dict[str, Any]) -> None:
-    assert list(whole["measured"]) == ["exact", "other-costs", "compressed", "approximate"]
+    assert list(whole["measured"]) == ["exact", "other-costs", "compressed", "approximate", "changes"]
     assert whole["finished"]
     assert whole["seconds"] == pytest.approx(sum(part["seconds"] for part in whole["measured"].values()))
     assert {"holue", "holue float16", "holue int8"} <= {row["system"] for row in whole["compressed"]}
@@ -106,7 +109,7 @@ def test_an_interrupted_section_is_named_and_the_others_are_whole(whole: dict[st
     assert "interrupted" in as_text(left)
 
 
-@pytest.mark.parametrize("section", ["exact", "other-costs", "compressed", "approximate"])
+@pytest.mark.parametrize("section", ["exact", "other-costs", "compressed", "approximate", "changes"])
 def test_the_page_shows_each_section_alone_and_leaves_it_out_when_it_is_missing(
     whole: dict[str, Any], section: str
 ) -> None:
@@ -115,12 +118,14 @@ def test_the_page_shows_each_section_alone_and_leaves_it_out_when_it_is_missing(
         "other-costs": ("latency", "other_costs", "start"),
         "compressed": ("compressed",),
         "approximate": ("approximate",),
+        "changes": ("changes",),
     }
     title = {
         "exact": "## The whole answer beside a bare search",
         "other-costs": "## Everything else",
         "compressed": "## Compressed galleries",
         "approximate": "## Sublinear: approximate evidence",
+        "changes": "## Subjects who come and go",
     }
     others = {key for name in keys if name != section for key in keys[name]}
     alone = {key: value for key, value in whole.items() if key not in others}

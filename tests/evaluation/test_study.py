@@ -21,7 +21,7 @@ from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition import search
+from holue.recognition import gallery_search
 from holue.recognition.model.monte_carlo import sampled_terms, stratified_angles
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality import SCORES, holistic
@@ -106,7 +106,7 @@ def test_each_part_is_scanned_once_for_all_operating_points(
         seen.append((len(directions), len(sharpness)))
         return scan(directions, gallery, sharpness, **settings)
 
-    monkeypatch.setattr(search, "scan", counted)
+    monkeypatch.setattr(gallery_search, "scan", counted)
     evaluate(protocol, fpir=(0.05, 0.1, 0.2), methods=["galue", "holue-sum"], n_resamples=5)
     strangers = int((~protocol.development.mated).sum())
     assert seen == [(strangers, 0), (len(protocol.evaluation.probes), 6), (len(protocol.development.probes), 6)]
@@ -220,7 +220,7 @@ def test_a_target_finer_than_the_strangers_is_refused(protocol: IdentificationPr
 
 def test_a_gallery_of_one_is_refused(protocol: IdentificationProtocol) -> None:
     part = protocol.development
-    alone = replace(part, gallery=Gallery(part.gallery.subjects[:1], (part.gallery.directions[:1],)))
+    alone = replace(part, gallery=Gallery.of(part.gallery.subjects[:1], part.gallery.directions[:1]))
     with pytest.raises(GalleryTooSmallError, match="the development gallery holds 1 subject"):
         evaluate(IdentificationProtocol("alone", alone, protocol.evaluation))
 

@@ -55,6 +55,16 @@ def test_the_people_who_certify_did_not_calibrate_and_are_not_evaluated(protocol
     assert rehearsal.recognizer.method == "holue-plus"
 
 
+def test_a_gallery_in_another_order_gives_the_same_outcomes(protocol: IdentificationProtocol) -> None:
+    part = protocol.evaluation
+    changed = part.gallery.remove(part.gallery.subjects[:3])
+    changed = changed.enroll(part.gallery.directions[:3], part.gallery.subjects[:3])  # with other numbers
+    turned = replace(protocol, evaluation=replace(part, gallery=changed))
+    how = {"target_fpir": 0.05, "threads": 1, "n_resamples": 2, "method": "galue"}
+    one, other = (Rehearsal.of(each, rng=np.random.default_rng(0), **how).outcomes for each in (protocol, turned))
+    np.testing.assert_array_equal(one.correct, other.correct)
+
+
 def test_strict_targets_are_refused_with_what_they_would_take_and_easy_ones_kept(study: TrustStudy) -> None:
     easy, strict, absurd = study.reports
     assert easy.certificate is not None

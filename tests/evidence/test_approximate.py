@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidInputError, InvalidParameterError
+from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
+from holue.evidence.block import NOBODY, Block
 from holue.evidence.evidence import merge
 from holue.evidence.ivf.index import ApproximateIndex
 from holue.evidence.ivf.list_loops import products
+from holue.evidence.ivf.living_lists import LivingLists
 from holue.evidence.ivf.sample import Sample
 from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.evidence.link import power_link
 from holue.evidence.scan import scan
-from holue.gallery.gallery import Gallery
 
 K, DIM = 20_000, 64
 SHARPNESS = np.array([150.0, 7.5])  # κ and κ/T
@@ -129,7 +130,8 @@ def test_the_sample_is_unbiased_over_the_draw_and_knows_its_error(index: Approxi
     truth = np.exp(far_log_mass(index, unread, a))
     ratios, errors = [], []
     for seed in range(draws):
-        drawn = replace(unread, sample=Sample.draw(index.lists, 1024, np.random.default_rng(seed)))
+        sample = Sample.draw(index.lists, 1024, np.random.default_rng(seed))
+        drawn = replace(unread, living=LivingLists.whole(index.lists, sample))
         measured = drawn.measure(a)
         ratios.append(measured.sampled * np.exp(measured.log_unit) / truth)
         errors.append(measured.error * np.exp(measured.log_unit) / truth)
@@ -220,21 +222,76 @@ def test_it_merges_with_exact_evidence_of_another_part(
     assert (off <= 3 * merged.precision.log_mass_error + 1e-6 * SHARPNESS + 1e-5).mean() >= 0.985
 
 
-def test_later_rows_are_read_exactly(index: ApproximateIndex, gallery: np.ndarray):
-    before = Gallery(np.arange(K), (gallery,))
+def test_later_rows_are_read_exactly(index: ApproximateIndex):
     new = families(np.random.default_rng(11), 10)
-    after = before.enroll(new, np.arange(K, K + 10))
-    followed = index.follow(after)
-    evidence = followed.scan(new, SHARPNESS)
-    assert evidence.n_subjects == len(followed) == K + 10
+    grown = replace(index, later=Block(new, np.arange(K, K + 10), NOBODY))
+    evidence = grown.scan(new, SHARPNESS)
+    assert evidence.n_subjects == len(grown) == K + 10
     np.testing.assert_array_equal(evidence.top_index[:, 0], np.arange(K, K + 10))
-    assert "10 later rows" in repr(followed)
-    assert index.follow(before).later is None
+    assert "10 later rows" in repr(grown)
 
 
-def test_a_removed_subject_asks_for_a_new_build(index: ApproximateIndex, gallery: np.ndarray):
-    with pytest.raises(InvalidInputError, match="build the index again"):
-        index.follow(Gallery(np.arange(K), (gallery,)).remove([5]))
+def listed(index: ApproximateIndex) -> np.ndarray:
+    """The list of each sampled row."""
+    return np.searchsorted(index.lists.starts, index.living.sample_at, side="right") - 1
+
+
+@pytest.mark.parametrize("how", ["anybody", "a whole neighbourhood", "nearly everybody"])
+def test_who_has_left_counts_for_nothing_and_the_errors_stay_honest(
+    how: str, index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray
+):
+    rng, left = np.random.default_rng(3), np.zeros(K, dtype=bool)
+    if how == "anybody":
+        left[rng.choice(K, K // 10, replace=False)] = True
+    elif how == "a whole neighbourhood":
+        left[np.argsort(-(gallery @ gallery[5]))[: K // 20]] = True
+    else:
+        left[rng.choice(K, K - K // 8, replace=False)] = True
+    changed, versions = index, [np.zeros(K, dtype=bool)]
+    for some in np.array_split(np.flatnonzero(left), 5):
+        versions.append(versions[-1].copy())
+        versions[-1][some] = True
+    for number in (1, 2, 3, 2, 4, 1, 5):  # one version after the other, and back
+        changed = changed.of(versions[number])
+    afresh = index.of(left).living
+    np.testing.assert_array_equal(changed.living.sizes, afresh.sizes)
+    np.testing.assert_array_equal(changed.living.lengths, afresh.lengths)
+    eye = np.eye(DIM, dtype=np.float32)
+    np.testing.assert_array_equal(changed.living.centres.products(eye), afresh.centres.products(eye))
+    assert not changed.living.gone[changed.living.sample_at][~changed.living.always_read[listed(changed)]].any()
+    stays = np.flatnonzero(~left)
+    whole = scan(probes, gallery[stays], SHARPNESS)
+    seen = changed.scan(probes, SHARPNESS)
+    assert seen.n_subjects == len(changed) == len(stays)
+    assert not left[seen.top_index[seen.top_index >= 0]].any()
+    assert seen.precision is not None
+    off = np.abs(seen.log_mass - whole.log_mass)
+    assert (off <= 3 * seen.precision.log_mass_error + 1e-6 * SHARPNESS + 1e-5).mean() >= 0.99
+    off = np.abs(seen.mean_score - whole.mean_score)
+    assert (off <= 3 * seen.precision.mean_score_error + 1e-5).mean() >= 0.99
+
+
+def test_an_earlier_version_can_be_read_again(index: ApproximateIndex, probes: np.ndarray):
+    left = np.zeros(K, dtype=bool)
+    left[:50] = True
+    later = index.of(left)
+    for name in ("top_index", "log_mass"):
+        np.testing.assert_array_equal(
+            *(getattr(each.scan(probes, SHARPNESS), name) for each in (index, later.of(None)))
+        )
+    assert len(later) == K - 50
+
+
+def test_with_all_lists_read_who_stays_is_found_as_in_an_exact_scan(
+    index: ApproximateIndex, gallery: np.ndarray, probes: np.ndarray
+):
+    left = np.random.default_rng(4).random(K) < 0.3
+    stays = np.flatnonzero(~left)
+    seen = index.of(left).scan(probes, SHARPNESS, n_probe=len(index.lists))
+    whole = scan(probes, gallery[stays], SHARPNESS)
+    np.testing.assert_array_equal(seen.top_index, stays[whole.top_index])
+    np.testing.assert_array_equal(seen.top_scores, whole.top_scores)
+    np.testing.assert_allclose(seen.log_mass, whole.log_mass, atol=1e-4)
 
 
 def test_equal_rows_are_ordered_by_the_gallery(gallery: np.ndarray):

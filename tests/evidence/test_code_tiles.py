@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holue.evidence.block import NOBODY
 from holue.evidence.kernels.exponential_sums import CHUNK
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PANEL_SUBJECTS, PROBES_PER_PASS
 from holue.evidence.quantized.bounded_sums import BoundedSums
@@ -105,7 +106,9 @@ def test_a_tile_kernel_sums_what_the_code_kernel_sums(
         kernel = compressed_kernel_for(probes, compressed)
         assert isinstance(kernel, kind)
         sums = BoundedSums.start(n_probes, np.array([0.0, 20.0, 400.0]), min(n_subjects, 64))
-        kernel.add(sums, Span(part.codes, part.scales, part.errors, 0, n_subjects, 0), kernel.scratch())
+        kernel.add(
+            sums, Span(part.codes, part.scales, part.errors, part.numbers, NOBODY, 0, n_subjects), kernel.scratch()
+        )
         seen.append(sums)
     for left, right in zip(seen[0].arrays, seen[1].arrays):
         np.testing.assert_array_equal(left, right)

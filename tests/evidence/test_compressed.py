@@ -346,7 +346,7 @@ def test_a_gallery_in_parts_and_a_merge_of_parts_keep_the_bounds(form: Form) -> 
     rng = np.random.default_rng(11)
     gallery = unit(random_rows(rng, 900, 24))
     probes = probes_of(rng, gallery, 5)
-    parted = Gallery(np.arange(900), (gallery[:300], gallery[300:310], gallery[310:]))
+    parted = Gallery.of(np.arange(900), gallery[:300], gallery[300:310], gallery[310:])
     whole = scan_compressed(probes, compress(parted, form), SHARPNESS, threads=2)
     left = scan_compressed(probes, compress(gallery[:400], form), SHARPNESS)
     right = scan_compressed(probes, compress(gallery[400:], form), SHARPNESS).shifted(400)

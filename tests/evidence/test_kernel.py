@@ -203,7 +203,7 @@ def test_a_mapped_gallery_is_read_in_place(tmp_path: Path) -> None:
     mapped = np.memmap(tmp_path / "gallery.f32", dtype=np.float32, mode="r", shape=gallery.shape)
     for n_probes in (1, 80):
         whole = scan(gallery[:n_probes], gallery, [20.0], threads=2)
-        for form in (mapped, Gallery(np.arange(5000), (mapped,))):
+        for form in (mapped, Gallery.of(np.arange(5000), mapped)):
             read = scan(gallery[:n_probes], form, [20.0], threads=2)
             np.testing.assert_array_equal(whole.top_index, read.top_index)
             np.testing.assert_array_equal(whole.log_mass, read.log_mass)

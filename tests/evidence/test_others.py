@@ -24,7 +24,7 @@ def unit(rng, *shape):
 def test_evidence_of_others_is_a_scan_of_the_gallery_without_the_own_subject(n_subjects, n, at_once, seed):
     rng = np.random.default_rng(seed)
     enrolled, probes, own = unit(rng, n_subjects, 8), unit(rng, n, 8), rng.integers(n_subjects, size=n)
-    gallery = Gallery(np.arange(n_subjects), (enrolled,))
+    gallery = Gallery.of(np.arange(n_subjects), enrolled)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MASKED_SUBJECTS", at_once)
         patch.setattr(module, "MASKED_PROBES", 3)
@@ -45,7 +45,7 @@ def test_the_own_subject_put_back_gives_the_whole_gallery_even_where_it_dominate
     enrolled = unit(rng, 40, 16)
     own = np.arange(40)
     whole = scan(enrolled, enrolled, [5000.0], top_k=4)
-    others = evidence_of_others(enrolled, own, Gallery(own, (enrolled,)), [5000.0], top_k=4)
+    others = evidence_of_others(enrolled, own, Gallery.of(own, enrolled), [5000.0], top_k=4)
     again = merge(others, evidence_of_one(np.einsum("ij,ij->i", enrolled, enrolled), own, [5000.0]))
     assert again.n_subjects == whole.n_subjects
     assert (again.top_index == whole.top_index).all()
@@ -58,11 +58,11 @@ def test_the_own_subject_put_back_gives_the_whole_gallery_even_where_it_dominate
 def test_bounds_of_the_rest_of_the_gallery_hold_without_the_own_subject():
     rng = np.random.default_rng(1)
     enrolled, probes, own = unit(rng, 60, 16), unit(rng, 25, 16), rng.integers(60, size=25)
-    gallery = Gallery(np.arange(60), (enrolled,))
+    gallery = Gallery.of(np.arange(60), enrolled)
     sharpness = [30.0, 3.0]
 
     def coarse(directions, block, a, **how):
-        return scan_compressed(directions, compress(Gallery(np.arange(len(block)), (block,)), "int8"), a, **how)
+        return scan_compressed(directions, compress(Gallery.of(np.arange(len(block)), block), "int8"), a, **how)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MASKED_SUBJECTS", 7)
@@ -79,4 +79,4 @@ def test_bounds_of_the_rest_of_the_gallery_hold_without_the_own_subject():
 
 def test_nobody_is_left_in_a_gallery_of_one():
     with pytest.raises(GalleryTooSmallError, match="at least 2"):
-        evidence_of_others(np.eye(2)[:1], np.array([0]), Gallery(np.array([1]), (np.eye(2)[:1],)), [1.0])
+        evidence_of_others(np.eye(2)[:1], np.array([0]), Gallery.of(np.array([1]), np.eye(2)[:1]), [1.0])

@@ -120,7 +120,7 @@ def test_leaving_a_subject_out_decides_ties_alike(dtype: type, seed: int) -> Non
     rng = np.random.default_rng(seed)
     gallery = tied(rng, 700, 19, 3, dtype)
     own = rng.integers(700, size=30)
-    found = evidence_of_others(gallery[own], own, Gallery(np.arange(700), (gallery,)), [20.0], top_k=4)
+    found = evidence_of_others(gallery[own], own, Gallery.of(np.arange(700), gallery), [20.0], top_k=4)
     for i, row in enumerate(own):
         rest = np.delete(np.arange(700), row)
         assert found.top_index[i].tolist() == rest[top_by_hand(gallery[row], gallery[rest], 4)].tolist()

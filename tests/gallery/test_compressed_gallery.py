@@ -58,24 +58,19 @@ def test_bytes_are_a_half_and_a_quarter() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_enrolling_compresses_only_what_is_new(form: Form) -> None:
+def test_versions_share_the_codes_of_a_segment_and_count_who_has_not_left(form: Form) -> None:
     rng = np.random.default_rng(2)
-    first, second = unit(rng, 5000, 8), unit(rng, 30, 8)
-    gallery = Gallery.from_samples(first, np.arange(5000))
+    gallery = Gallery.from_samples(unit(rng, 5000, 8), np.arange(5000)).enroll(unit(rng, 30, 8), np.arange(5000, 5030))
     compressed = compress(gallery, form)
-    grown = gallery.enroll(second, np.arange(5000, 5030))
-    followed = compressed.follow(grown)
-    assert followed.parts[0] is compressed.parts[0]
-    assert len(followed) == 5030
-    afresh = compress(grown, form)
-    np.testing.assert_array_equal(unpacked(followed), unpacked(afresh))
-    rows = np.array([5029, 0, 4999, 5000])
-    np.testing.assert_array_equal(followed.exact_rows(rows), grown.directions[rows])
+    assert len(compressed) == 5030
+    numbers = np.array([5029, 0, 4999, 5000])
     np.testing.assert_array_equal(
-        followed.errors_of(rows), np.concatenate([part.errors for part in followed.parts])[rows]
+        compressed.errors_of(numbers), np.concatenate([part.errors for part in compressed.parts])[numbers]
     )
-    left = grown.remove([0])
-    assert len(followed.follow(left)) == 5029
+    left = gallery.remove([0, 5029])
+    later = [form_of.of(part) for form_of, part in zip(compressed.parts, left.parts)]
+    assert [part.n_living for part in later] == [4999, 29]
+    assert all(one.codes is other.codes for one, other in zip(later, compressed.parts))
 
 
 def test_bad_input_is_named() -> None:
@@ -92,7 +87,7 @@ def test_bad_input_is_named() -> None:
 def test_saved_and_loaded_it_is_the_same_and_its_exact_rows_are_mapped(tmp_path: Path, form: Form) -> None:
     rng = np.random.default_rng(3)
     gallery = unit(rng, 60, 20)
-    compressed = compress(Gallery(np.arange(60), (gallery[:45], gallery[45:])), form)
+    compressed = compress(Gallery.of(np.arange(60), gallery[:45], gallery[45:]), form)
     loaded = load_compressed(save_compressed(compressed, tmp_path / "gallery"))
     assert (loaded.form, loaded.residual_norm) == (form, compressed.residual_norm)
     np.testing.assert_array_equal(unpacked(loaded), unpacked(compressed))

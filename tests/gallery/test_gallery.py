@@ -9,6 +9,7 @@ from holue.errors import (
 )
 from holue.gallery import gallery as module
 from holue.gallery.gallery import Gallery
+from holue.gallery.segment import joined
 
 
 @pytest.fixture
@@ -46,16 +47,64 @@ def test_replacing_everyone_is_allowed(three: Gallery) -> None:
     np.testing.assert_allclose(renewed.directions, -np.eye(3))
 
 
-def test_enrolling_appends_parts_without_copying_full_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SMALL_PART", 2)
+def test_a_change_shares_all_but_the_smallest_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OPEN_ROWS", 2)
+    monkeypatch.setattr(module, "MERGED_ROWS", ())
     first = Gallery.from_samples(np.eye(4)[:2], [1, 2])
     second = first.enroll(np.eye(4)[2:3], [3])
     third = second.enroll(np.eye(4)[3:], [4])
-    assert second.parts[0] is first.parts[0]
-    assert [len(p) for p in third.parts] == [2, 2]
+    assert third.parts[0] is second.parts[0] is first.parts[0]
+    assert [len(part.segment) for part in third.parts] == [2, 2]
     np.testing.assert_array_equal(third.directions, np.eye(4))
-    assert [(start, len(block)) for start, block in third.blocks(1)] == [(i, 1) for i in range(4)]
-    assert third.remove([1, 2]).subjects.tolist() == [3, 4]
+    assert [(numbers.tolist(), len(block)) for numbers, block in third.blocks(1)] == [([i], 1) for i in range(4)]
+    fourth = third.remove([1])
+    assert fourth.parts[0].segment is first.parts[0].segment
+    assert fourth.remove([2]).subjects.tolist() == [3, 4]
+
+
+def test_a_number_is_for_life(three: Gallery) -> None:
+    changed = three.remove("c").enroll(-np.eye(3)[:1], ["b"], replace=True).enroll(np.eye(3)[:1], ["c"])
+    assert changed.index_of(np.array(["a", "b", "c"])).tolist() == [0, 1, 3]
+    assert changed.names(np.array([[3, -1], [0, 1]])).tolist() == [["c", ""], ["a", "b"]]
+    np.testing.assert_array_equal(changed.rows(np.array([1, 3])), [[-1, 0, 0], [1, 0, 0]])
+    with pytest.raises(InvalidSubjectsError, match="number 2 is nobody's in version 4"):
+        changed.rows(np.array([2]))
+    assert changed.compact().numbers.tolist() == [0, 1, 3]
+    assert changed.compact().version == changed.version
+
+
+def test_single_enrolments_stay_few_segments() -> None:
+    rng = np.random.default_rng(0)
+    gallery = Gallery.from_samples(rng.normal(size=(2000, 2)), np.arange(2000))
+    for subject in range(2000, 4200):
+        gallery = gallery.enroll(rng.normal(size=(1, 2)), [subject])
+    assert len(gallery.parts) <= 6
+    assert len(gallery) == 4200
+
+
+def test_segments_merged_meanwhile_know_who_left_since() -> None:
+    gallery = Gallery.of(np.arange(9), np.eye(9)[:4], np.eye(9)[4:7], np.eye(9)[7:]).remove([1])
+    old = gallery.parts[:2]
+    segment = joined(old)
+    later = gallery.remove([2]).enroll(-np.eye(9)[5:6], [5], replace=True).enroll(np.eye(9)[:1], [9])
+    merged = later.merged(old, segment)
+    assert merged.subjects.tolist() == later.subjects.tolist() == [0, 3, 4, 5, 6, 7, 8, 9]
+    np.testing.assert_array_equal(merged.directions, later.directions)
+    assert any(part.segment is segment for part in merged.parts)
+    assert merged.merged(old, segment) is merged, "its segments are no longer there"
+
+
+def test_a_tenth_gone_or_too_many_segments_are_worth_merging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MERGED_ROWS", (20,))
+    gallery = Gallery.of(np.arange(40), np.eye(40)[:30], np.eye(40)[30:])
+    assert gallery.worth_merging() == ()
+    left = gallery.remove([1, 2, 3, 4])
+    assert [part.segment for part in left.worth_merging()] == [gallery.parts[0].segment]
+    monkeypatch.setattr(module, "MERGED_ROWS", (2,))
+    many = Gallery.of(
+        np.arange(61), np.eye(61)[:20], *(np.eye(61)[i : i + 2] for i in range(20, 60, 2)), np.eye(61)[60:]
+    )
+    assert len(many.worth_merging()) == 20, "neither the largest nor the one that is still joined with others"
 
 
 def test_rows_are_found_and_strangers_are_minus_one(three: Gallery) -> None:

@@ -2,9 +2,12 @@ import hashlib
 import json
 import pickle
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holue import OpenSetRecognizer
 from holue.artifact.artifact import FORMAT_VERSION, content_digest
@@ -143,3 +146,35 @@ def test_pickles_are_never_loaded(saved: Path) -> None:
     sign(saved / "manifest.json")
     with pytest.raises(UnsafeArtifactError, match=r"subjects.npy is not a plain array"):
         OpenSetRecognizer.load(saved)
+
+
+@pytest.mark.filterwarnings("ignore::holue.recognition.calibration.doubts.CalibrationWarning")
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(["enrol", "replace", "remove", "return"]), max_size=10), st.integers(0, 2**32 - 1))
+def test_however_subjects_came_and_went_a_saved_recogniser_answers_the_same(changes: list[str], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    known = rng.normal(size=(6, 5))  # few, so that scores tie
+    recognizer = OpenSetRecognizer("galue", threshold=0.5).fit(known, list("abcdef"))
+    for number, change in enumerate(changes):
+        enrolled, x = recognizer.gallery_.subjects, known[rng.integers(6)][None]
+        one = str(rng.choice(enrolled))
+        if change == "enrol":
+            recognizer.enroll(x, [f"new{number}"])
+        elif change == "replace":
+            recognizer.enroll(x, [one], replace=True)
+        elif change == "remove" and len(enrolled) > 3:
+            recognizer.remove(one)
+        elif change == "return" and (gone := set("abcdef") - set(enrolled.tolist())):
+            recognizer.enroll(x, [min(gone)])
+    with TemporaryDirectory() as place:
+        recognizer.save(f"{place}/r")
+        loaded = OpenSetRecognizer.load(f"{place}/r")
+    before, after = recognizer.gallery_, loaded.gallery_
+    np.testing.assert_array_equal(before.numbers, after.numbers)
+    np.testing.assert_array_equal(before.subjects, after.subjects)
+    assert (before.next_number, before.version) == (after.next_number, after.version)
+    probes = np.concatenate([known, rng.normal(size=(5, 5))])
+    one, other = (each.identify(probes, top_k=3) for each in (recognizer, loaded))
+    for field in ("subject", "decision", "score", "candidate_subjects", "candidate_scores"):
+        np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+    np.testing.assert_allclose(one.p_unknown, other.p_unknown, rtol=1e-9)

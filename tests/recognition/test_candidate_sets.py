@@ -10,9 +10,9 @@ from holue import UNKNOWN, OpenSetRecognizer
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.errors import CalibrationDataError, InvalidParameterError, NotCalibratedError
 from holue.gallery.embeddings import Embeddings
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.risk.candidate_sets import candidate_sets
 from holue.recognition.risk.conformal import conformal_threshold
-from holue.recognition.search import Search
 
 
 def drawn(seed: int, **options: object) -> SimulatedWorld:
@@ -53,7 +53,7 @@ def test_a_set_holds_exactly_the_answers_that_are_probable_enough(world: Simulat
     for lowest in (-2.0, -12.0, -60.0):  # the last needs more candidates than are read at first
         sets = candidate_sets(
             Embeddings.from_samples(X),
-            Search.exact(recognizer.gallery_),
+            GallerySearch.exact(recognizer.gallery_),
             recognizer.operating_point_,
             lowest,
             -1.0,
@@ -72,7 +72,9 @@ def test_an_empty_set_says_that_it_is_and_why(world: SimulatedWorld) -> None:
     X = world.probes.X
     log_p = np.log(recognizer.predict_proba(X))
     probes = recognizer.examine(X).reading.probes
-    sets = candidate_sets(probes, Search.exact(recognizer.gallery_), recognizer.operating_point_, -0.05, -0.05, 0.9)
+    sets = candidate_sets(
+        probes, GallerySearch.exact(recognizer.gallery_), recognizer.operating_point_, -0.05, -0.05, 0.9
+    )
     empty = (log_p < -0.05).all(axis=1)
     assert empty.any()
     assert not empty.all()

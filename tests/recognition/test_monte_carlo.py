@@ -84,7 +84,7 @@ def test_reading_the_gallery_in_blocks_or_parts_changes_nothing(at_once: int, cu
     parts = tuple(np.split(GALLERY.directions, sorted(cuts)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "SUBJECTS_AT_ONCE", at_once)
-        np.testing.assert_allclose(terms(some, Gallery(GALLERY.subjects, parts)), whole, rtol=1e-11)
+        np.testing.assert_allclose(terms(some, Gallery.of(GALLERY.subjects, *parts)), whole, rtol=1e-11)
 
 
 def test_the_quality_does_not_jump_where_a_gallery_outgrows_a_block(monkeypatch: pytest.MonkeyPatch) -> None:

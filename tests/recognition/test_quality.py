@@ -28,7 +28,9 @@ def reading(world: SimulatedWorld) -> Reading:
 
 def dense(reading: Reading) -> tuple[np.ndarray, np.ndarray]:
     point = reading.point
-    return posterior(reading.probes.directions, reading.gallery.directions, point.concentration, point.unknown_prior)
+    return posterior(
+        reading.probes.directions, reading.search.gallery.directions, point.concentration, point.unknown_prior
+    )
 
 
 def as_decided(reading: Reading) -> np.ndarray:
@@ -37,7 +39,7 @@ def as_decided(reading: Reading) -> np.ndarray:
 
 
 def test_acceptance_is_the_distance_to_the_threshold(reading: Reading) -> None:
-    scores = reading.probes.directions @ reading.gallery.directions.T
+    scores = reading.probes.directions @ reading.search.gallery.directions.T
     np.testing.assert_allclose(SCORES["acceptance"]()(reading), np.abs(scores.max(1) - 0.45))
 
 
@@ -61,7 +63,7 @@ def test_holue_sum_adds_the_z_scores_of_both_terms(reading: Reading) -> None:
     terms = holistic_terms(
         reading.probes.directions,
         reading.probes.concentrations,
-        reading.gallery.directions,
+        reading.search.gallery.directions,
         point.concentration,
         point.unknown_prior,
         20.0,

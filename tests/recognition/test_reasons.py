@@ -8,7 +8,7 @@ import pytest
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
-from holue.recognition.calibration.truth import truth_rows
+from holue.recognition.calibration.truth import truth_numbers
 from holue.recognition.causes import CAUSES, causes
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.probabilities import Probabilities
@@ -44,7 +44,8 @@ def fitted(big: SimulatedWorld, request) -> Fitted:  # type: ignore[no-untyped-d
     kappa = big.probes.concentration if request.param else None
     reading = read(big, Embeddings.from_samples(big.probes.X, kappa), point)
     score = CalibratedQuality()
-    score.fit(reading, truth_rows(reading.gallery, big.probes.y, len(reading)), np.random.default_rng(0))
+    truth = truth_numbers(reading.search, big.probes.y, len(reading))
+    score.fit(reading, truth, np.random.default_rng(0))
     return score, point, reading
 
 

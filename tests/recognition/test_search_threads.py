@@ -1,4 +1,4 @@
-"""Many callers, one search: each version of a gallery is prepared once, answers are of one version, and a fork goes on."""
+"""Many callers, one search: each segment of a gallery is prepared once, answers are of one version, and a fork goes on."""
 
 import multiprocessing
 import os
@@ -12,20 +12,14 @@ import numpy as np
 import pytest
 
 from holue import UNKNOWN, OpenSetRecognizer
-from holue.evidence.ivf.index import SMALLEST_GALLERY, ApproximateIndex
-from holue.gallery.compressed import CompressedGallery
-from holue.recognition.search import SEARCHES, Search
+from holue.evidence.ivf.index import SMALLEST_GALLERY
+from holue.gallery.segment import Segment
+from holue.recognition import prepared_segments
+from holue.recognition.search import SEARCHES
 
 CALLERS = 40
 SUBJECTS, DIM = SMALLEST_GALLERY + 500, 8
 X = np.random.default_rng(0).normal(size=(SUBJECTS + 200, DIM)).astype(np.float32)
-PREPARED = {
-    "exact": type(None),
-    "float16": CompressedGallery,
-    "int8": CompressedGallery,
-    "approximate": ApproximateIndex,
-}
-
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
@@ -40,15 +34,15 @@ def enrolled(fitted: OpenSetRecognizer) -> OpenSetRecognizer:
 
 
 class Preparations:
-    """Every preparation, of which version, and how many ran at once at most."""
+    """Every segment that was prepared, and how many were at once at most."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, first: Callable[[], object] = lambda: None) -> None:
-        self.made: list[Search] = []
+        self.made: list[Segment] = []
         self.running, self.most, self.lock = 0, 0, threading.Lock()
-        prepare = Search.prepare
+        prepare = prepared_segments.prepare_segment
         waiting = [first]
 
-        def counted(*given: Any) -> Search:
+        def counted(kind: Any, segment: Segment) -> Any:
             with self.lock:
                 self.running += 1
                 self.most = max(self.most, self.running)
@@ -56,14 +50,19 @@ class Preparations:
             try:
                 if act is not None:
                     act()
-                search = prepare(*given)
-                self.made.append(search)
-                return search
+                form = prepare(kind, segment)
+                self.made.append(segment)
+                return form
             finally:
                 with self.lock:
                     self.running -= 1
 
-        monkeypatch.setattr(Search, "prepare", counted)
+        monkeypatch.setattr(prepared_segments, "prepare_segment", counted)
+
+
+def forms(recognizer: OpenSetRecognizer) -> tuple[Any, ...]:
+    """The prepared form of each segment, as it is now."""
+    return recognizer._cell.search(recognizer.search, recognizer.gallery_).prepared
 
 
 def at_once(work: Callable[[int], Any], callers: int = CALLERS) -> list[Any]:
@@ -78,33 +77,88 @@ def at_once(work: Callable[[int], Any], callers: int = CALLERS) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["float16", "int8", "approximate"])
-def test_after_a_removal_many_callers_prepare_one_search(
+def test_many_callers_at_once_prepare_a_segment_once_and_a_removal_prepares_nothing(
     kind: str, enrolled: OpenSetRecognizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    enrolled.set_params(search=kind).predict(X[:1])
-    enrolled.remove(0)
     preparations = Preparations(monkeypatch)
-    answers = at_once(lambda number: enrolled.predict(X[number + 1 : number + 2])[0])
-    assert answers == list(range(1, CALLERS + 1))
-    assert len(preparations.made) == 1
-    assert isinstance(preparations.made[0].prepared, PREPARED[kind])
+    enrolled.set_params(search=kind)
+    for _ in range(2):
+        answers = at_once(lambda number: enrolled.predict(X[number + 1 : number + 2])[0])
+        assert answers == list(range(1, CALLERS + 1))
+        enrolled.remove(len(enrolled.gallery_) - 1)
+    assert preparations.made == [enrolled.gallery_.parts[0].segment]
 
 
-def test_versions_are_prepared_one_after_the_other(
+def test_a_large_batch_is_read_exactly_until_it_is_prepared_in_the_background(
     enrolled: OpenSetRecognizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    preparations = Preparations(monkeypatch)
-    enrolled.set_params(search="int8")
+    enrolled.set_params(search="int8").predict(X[:1])
+    begun, go_on = threading.Event(), threading.Event()
 
-    def ask_or_change(number: int) -> None:
-        if number % 8 == 0:
-            enrolled.remove(5000 + number)
-        enrolled.predict(X[:1])
+    def pause() -> None:
+        begun.set()
+        go_on.wait(120)
 
-    at_once(ask_or_change, 24)
-    assert preparations.most == 1
-    versions = [search.gallery.version for search in preparations.made]
-    assert len(set(versions)) == len(versions)
+    preparations = Preparations(monkeypatch, pause)
+    more = np.random.default_rng(1).normal(size=(5000, DIM)).astype(np.float32)
+    enrolled.enroll(more, np.arange(10**6, 10**6 + 5000))
+    try:
+        assert enrolled.predict(more[7:8])[0] == 10**6 + 7
+        assert begun.wait(120)
+        assert enrolled.predict(more[8:9])[0] == 10**6 + 8, "nobody waits for it"
+        assert forms(enrolled)[1] is None
+        assert forms(enrolled)[0] is not None, "what is prepared is used meanwhile"
+    finally:
+        go_on.set()
+    enrolled._cell.wait_for_preparation()
+    assert enrolled.predict(more[9:10])[0] == 10**6 + 9
+    assert forms(enrolled)[1] is not None
+    assert len(preparations.made) == 1
+
+
+def test_a_failure_in_the_background_is_tried_once_and_the_segment_is_read_exactly(
+    enrolled: OpenSetRecognizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enrolled.set_params(search="int8").predict(X[:1])
+    tried, reported = [], []
+
+    def fail(kind: str, segment: Segment) -> None:
+        tried.append(segment)
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(prepared_segments, "prepare_segment", fail)
+    monkeypatch.setattr(threading, "excepthook", lambda failure: reported.append(failure.exc_type))
+    more = np.random.default_rng(1).normal(size=(5000, DIM)).astype(np.float32)
+    enrolled.enroll(more, np.arange(10**6, 10**6 + 5000))
+    for number in range(3):
+        assert enrolled.predict(more[number : number + 1])[0] == 10**6 + number
+        enrolled._cell.wait_for_preparation()
+    assert len(tried) == 1
+    assert reported == [MemoryError]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_what_many_have_left_is_merged_in_the_background_and_no_answer_changes(
+    kind: str, enrolled: OpenSetRecognizer
+) -> None:
+    enrolled.set_params(search=kind).predict(X[:1])
+    first = enrolled.gallery_.parts[0].segment
+    enrolled.remove(np.arange(400))
+    enrolled._cell.wait_for_preparation()
+    left = np.arange(400, 440)
+    before = enrolled.identify(X[left], top_k=2)
+    going = int(left[0])
+    enrolled.remove(np.arange(440, 1500)).remove(going)
+    after = enrolled.identify(X[left[1:]], top_k=2)
+    enrolled._cell.wait_for_preparation()
+    assert enrolled.gallery_.parts[0].segment is not first
+    assert len(enrolled.gallery_.parts[0].segment) <= SUBJECTS - 1460
+    assert len(enrolled.gallery_) == SUBJECTS - 1461
+    again = enrolled.identify(X[left[1:]], top_k=2)
+    assert enrolled.gallery_.index_of(np.array([going]))[0] == -1
+    for answers in (before[1:], again):
+        np.testing.assert_array_equal(answers.subject, after.subject)
+        np.testing.assert_array_equal(answers.score, after.score)
 
 
 def test_where_the_one_that_prepares_is_interrupted_another_takes_over(

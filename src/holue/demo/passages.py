@@ -123,7 +123,7 @@ def highest_in_middle(some: tuple[Passage, ...]) -> tuple[int, int]:
 
 def passages(scene: Scene) -> Passages:
     """Morph every pair of nearest glyphs, read all images in one go, and keep the pairs whose ends are named rightly."""
-    gallery, position = scene.reading.gallery, np.linspace(0.0, 1.0, STEPS)
+    gallery, position = scene.recognizer.gallery_, np.linspace(0.0, 1.0, STEPS)
     cosines = gallery.directions.astype(np.float64) @ gallery.directions.astype(np.float64).T
     drawn = []
     for first, second in _nearest_pairs(cosines):
@@ -161,7 +161,7 @@ def _read(scene: Scene, drawn: list[tuple[int, int, Pixels]], cosines: Float64Ar
     uncertainty = scene.recognizer.quality_.uncertainty(reading)
     doubt = _rank(uncertainty, scene.answers.uncertainty).reshape(shape)
     sample_doubt = _rank(-reading.probe_concentrations, -scene.concentrations).reshape(shape)
-    point, gallery = reading.point, reading.gallery
+    point, gallery = reading.point, scene.recognizer.gallery_
     log_p, log_p_unknown = log_posterior(
         reading.probes.directions, gallery.directions, point.model, point.prior, reading.temperature
     )

@@ -96,7 +96,7 @@ class Scene:
         """What the gallery says about other images than the probes."""
         embedded = self.embed(images)
         probes = Embeddings.from_samples(embedded.directions, embedded.concentration)
-        return Reading.of(probes, self.reading.gallery, self.reading.point, temperature=self.recognizer.temperature)
+        return Reading.of(probes, self.reading.search, self.reading.point, temperature=self.recognizer.temperature)
 
 
 def make_scene(embed: Embed, *, seed: int = 0, subjects: int = SUBJECTS) -> Scene:

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holue.evidence.block import NOBODY as NOBODY  # for the doctest
+from holue.evidence.block import Block
 from holue.evidence.evidence import NO_SUBJECT, Evidence
-from holue.evidence.kernels.canonical_scores import replace_terms, score_rows, select_top
+from holue.evidence.kernels.canonical_scores import replace_terms, score_numbers, select_top
 from holue.evidence.link import Link, cosine_link
 from holue.evidence.threads.thread_pool import parallel_map, slices
-from holue.gallery.embeddings import Float64Array, FloatArray
+from holue.gallery.embeddings import Float64Array
 
 FEWEST_SPARE, SPARE_SHARE = 8, 1 / 8
 """Subjects a kernel keeps beside those wanted, at least and per wanted one: farther down the scores lie closer together."""
 
 Rows = npt.NDArray[np.int64]
-Block = tuple[int, FloatArray]
-"""Rows of a gallery, and the number of the first."""
 
 
 def kept_by_kernel(top_k: int) -> int:
@@ -47,29 +47,28 @@ def rounding_of_scores(dtype: npt.DTypeLike, dim: int) -> float:
     return float((dim + 2) * np.finfo(dtype).eps)
 
 
-def canonical_scores(parts: Sequence[Block], wanted: Rows, probes: Float64Array, workers: int = 1) -> Float64Array:
-    """The canonical scores (n, R) of every probe with its own ``wanted`` (n, R) rows; −inf where there is no such row.
+def canonical_scores(blocks: Sequence[Block], wanted: Rows, probes: Float64Array, workers: int = 1) -> Float64Array:
+    """The canonical scores (n, R) of every probe with its own ``wanted`` (n, R) numbers; −inf where nobody has the number.
 
-    >>> canonical_scores([(5, np.eye(2))], np.array([[6, -1]]), np.array([[0.6, 0.8]]))
+    >>> canonical_scores([Block(np.eye(2), np.array([5, 6]), NOBODY)], np.array([[6, -1]]), np.array([[0.6, 0.8]]))
     array([[ 0.8, -inf]])
     """
     each = slices(len(probes), workers)
     if len(each) == 1:
-        return _scores(parts, wanted, probes)
-    return np.concatenate(parallel_map(lambda own: _scores(parts, wanted[own], probes[own]), each))
+        return _scores(blocks, wanted, probes)
+    return np.concatenate(parallel_map(lambda own: _scores(blocks, wanted[own], probes[own]), each))
 
 
-def _scores(parts: Sequence[Block], wanted: Rows, probes: Float64Array) -> Float64Array:
+def _scores(blocks: Sequence[Block], wanted: Rows, probes: Float64Array) -> Float64Array:
     scores = np.full(wanted.shape, -np.inf)
-    for first_row, part in parts:
-        if part.dtype.char in "fd" and part.flags.c_contiguous:
-            score_rows(part, first_row, wanted, probes, scores)
-        else:  # copy the few rows that are wanted, not the part
-            inside = (wanted >= first_row) & (wanted < first_row + len(part))
-            rows = np.ascontiguousarray(part[wanted[inside] - first_row], dtype=np.result_type(part.dtype, np.float32))
-            places = np.full_like(wanted, NO_SUBJECT)
-            places[inside] = np.arange(len(rows))
-            score_rows(rows, 0, places, probes, scores)
+    for rows, numbers, gone in blocks:
+        if rows.dtype.char in "fd" and rows.flags.c_contiguous:
+            score_numbers(rows, numbers, gone, wanted, probes, scores)
+        else:  # copy the few rows that are wanted, not the segment
+            few = np.searchsorted(numbers, np.unique(wanted))
+            few = np.unique(few[few < len(numbers)])
+            copied = np.ascontiguousarray(rows[few], dtype=np.result_type(rows.dtype, np.float32))
+            score_numbers(copied, numbers[few], gone[few] if len(gone) else gone, wanted, probes, scores)
     return scores
 
 

@@ -34,7 +34,7 @@ class Evidence:
     """Evidence of ``n_subjects`` subjects about n probes at m sharpnesses, with the top k of each probe."""
 
     top_scores: npt.NDArray[np.floating[Any]]  # (n, k) cosines, best first; −inf where unfilled
-    top_index: npt.NDArray[np.int64]  # (n, k) gallery rows; NO_SUBJECT where unfilled
+    top_index: npt.NDArray[np.int64]  # (n, k) the subjects' numbers; NO_SUBJECT where unfilled
     log_mass: Float64Array  # (n, m); −inf where no subject was seen
     mean_score: Float64Array  # (n, m); 0 where no subject was seen
     n_subjects: int
@@ -117,7 +117,7 @@ def concatenate(parts: Sequence[Evidence]) -> Evidence:
 def merge(left: Evidence, right: Evidence) -> Evidence:
     """Evidence of two disjoint parts of a gallery, taken together.
 
-    Associative and commutative up to rounding; equal scores are ordered by the smaller index, so that how a gallery is
+    Associative and commutative up to rounding; equal scores are ordered by the smaller number, so that how a gallery is
     split cannot decide a tie.
     """
     if len(left) != len(right) or not np.array_equal(left.sharpness, right.sharpness):
@@ -130,7 +130,7 @@ def merge(left: Evidence, right: Evidence) -> Evidence:
     if ((ascending[:, 1:] == ascending[:, :-1]) & (ascending[:, 1:] != NO_SUBJECT)).any():
         raise InvalidInputError(
             "the same subject is in both parts, and would count twice; a subject lives in one part only "
-            "(number the rows of a later part from where it begins, with first_subject=)"
+            "(number the subjects of a later part from where it begins: Gallery.of(..., numbers=), or first_subject= of a matrix)"
         )
     top_k = max(left.top_index.shape[1], right.top_index.shape[1])
     scores = np.concatenate([left.top_scores, right.top_scores], axis=1)

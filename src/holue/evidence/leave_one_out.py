@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.block import NOBODY, Block
 from holue.evidence.canonical_top import (
     best_of,
     canonical_scores,
@@ -44,17 +45,18 @@ def evidence_of_others(
     top_k: int = 5,
     threads: int | None = None,
 ) -> Evidence:
-    """Evidence of the gallery without row ``own[i]`` about probe ``i``; it covers K − 1 subjects.
+    """Evidence of the gallery without the subject of number ``own[i]`` about probe ``i``; it covers K − 1 subjects.
 
     >>> z = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> others = evidence_of_others(z, np.array([0, 1]), Gallery(np.array([7, 8]), (z,)), [50.0], top_k=1)
+    >>> others = evidence_of_others(z, np.array([0, 1]), Gallery.of(np.array([7, 8]), z), [50.0], top_k=1)
     >>> others.top_index.ravel().tolist(), others.n_subjects
     ([1, 0], 1)
     """
     n_subjects = len(gallery)
     if n_subjects < 2:
         raise GalleryTooSmallError("leaving a subject out needs a gallery of at least 2 subjects, got 1")
-    enrolled = gallery.directions
+    enrolled, numbers = gallery.directions, gallery.numbers
+    own = np.searchsorted(numbers, own)
     a = np.atleast_1d(np.asarray(sharpness, dtype=np.float64))
     batches = [replace(Evidence.empty(0, a, top_k), n_subjects=n_subjects - 1)]
     order = np.argsort(own, kind="stable")
@@ -72,11 +74,13 @@ def evidence_of_others(
                     outside = scan(probes, enrolled[start:stop], a, top_k=top_k, threads=threads)
                     parts.append(outside.shifted(start))
             batches.append(reduce(merge, parts))
-    return concatenate(batches).take(np.argsort(order))
+    found = concatenate(batches).take(np.argsort(order))
+    named = np.where(found.top_index == NO_SUBJECT, NO_SUBJECT, numbers[found.top_index])
+    return replace(found, top_index=named)
 
 
 def evidence_of_one(score: Float64Array, row: Rows, sharpness: npt.ArrayLike) -> Evidence:
-    """Evidence of a single subject per probe, gallery row ``row[i]`` at cosine ``score[i]``; −inf for nobody."""
+    """Evidence of a single subject per probe, number ``row[i]`` at cosine ``score[i]``; −inf for nobody."""
     a = np.atleast_1d(np.asarray(sharpness, dtype=np.float64))
     there = np.isfinite(score)
     known = np.where(there, score, 0.0)[:, None]
@@ -96,7 +100,8 @@ def _masked(probes: FloatArray, block: FloatArray, own: Rows, first: int, a: Flo
     dtype = np.result_type(probes.dtype, block.dtype, np.float32)
     scores = probes.astype(dtype, copy=False) @ block.astype(dtype, copy=False).T
     scores[np.arange(len(probes)), own] = -np.inf
-    absorb_top(scores, first, sums.top_scores, sums.top_index)
+    numbers = np.arange(first, first + len(block))
+    absorb_top(scores, numbers, sums.top_scores, sums.top_index)
     # A masked score may fill a place that nobody else wants.
     sums.top_index[sums.top_scores == -np.inf] = NO_SUBJECT
     absorb_mass(scores, a, sums.peak, sums.mass, sums.moment)
@@ -105,15 +110,15 @@ def _masked(probes: FloatArray, block: FloatArray, own: Rows, first: int, a: Flo
     if top_k == 0:
         return found
     asked = np.ascontiguousarray(probes, dtype=np.float64)
-    exact = canonical_scores([(first, block)], found.top_index, asked)
+    exact = canonical_scores([Block(block, numbers, NOBODY)], found.top_index, asked)
     seen, certain = with_canonical_top(found, exact, top_k, rounding_of_scores(dtype, block.shape[1]))
     uncertain = np.flatnonzero(~certain)
     if len(uncertain):
-        others = np.tile(np.arange(first, first + len(block)), (len(uncertain), 1))
+        others = np.tile(numbers, (len(uncertain), 1))
         others[np.arange(len(uncertain)), own[uncertain]] = NO_SUBJECT
         every = replace(
             seen.take(uncertain),
-            top_scores=canonical_scores([(first, block)], others, asked[uncertain]),
+            top_scores=canonical_scores([Block(block, numbers, NOBODY)], others, asked[uncertain]),
             top_index=others,
         )
         seen = with_top_of(seen, uncertain, best_of(every, top_k))

@@ -7,7 +7,7 @@ inside it, and the threads' evidences merge.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import reduce
 
@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.block import Block, blocks_of, cut
 from holue.evidence.canonical_top import (
-    Block,
     canonical_scores,
     kept_by_kernel,
     rounding_of_scores,
@@ -41,49 +41,49 @@ _NO_SHARPNESS = np.empty(0)
 
 def scan(
     directions: FloatArray,
-    gallery: Gallery | FloatArray,
+    gallery: Gallery | FloatArray | list[Block],
     sharpness: npt.ArrayLike,
     *,
     top_k: int = 5,
     link: Link = cosine_link,
     threads: int | None = None,
 ) -> Evidence:
-    """Evidence of the whole gallery about unit ``directions`` (n, d), which are trusted to be valid.
+    """Evidence of a whole gallery, or of some blocks, about unit ``directions`` (n, d), which are trusted to be valid.
 
-    The top scores are canonical (``canonical_top.py``): in float64, and the same for every batch size and number of threads. The
-    sums are computed in the wider precision of the two; a float32 cosine is good to about 1e-7, hence a float32 log-mass to
-    about ``a·1e-7``.
+    Who has left a gallery is skipped. The top is named by the subjects' numbers; its scores are canonical
+    (``canonical_top.py``): in float64, and bit for bit the same for every batch size, number of threads and layout of the gallery
+    in segments. The sums are not: they are added chunk by chunk, and which subjects share a chunk depends on all three. They
+    are computed in the wider precision of the two; a float32 cosine is good to about 1e-7, hence a float32 log-mass to about
+    ``a·1e-7 + 4e-6``.
     """
     a, top_k = check_sharpness(sharpness), check_top_k(top_k)
-    parts = list(gallery.blocks(max(len(gallery), 1))) if isinstance(gallery, Gallery) else [(0, np.asarray(gallery))]
-    n_subjects, dim = sum(len(part) for _, part in parts), parts[0][1].shape[1]
-    check_shapes(directions, n_subjects, dim)
-    dtype = np.result_type(directions.dtype, parts[0][1].dtype, np.float32)
+    blocks = blocks_of(gallery)
+    n_rows, dim = sum(len(block.rows) for block in blocks), blocks[0].rows.shape[1]
+    check_shapes(directions, n_rows, dim)
+    dtype = np.result_type(directions.dtype, blocks[0].rows.dtype, np.float32)
     kernel = kernel_for(np.ascontiguousarray(directions, dtype=dtype), link)
-    workers = min(n_threads(threads, len(directions) * n_subjects * dim), n_subjects)
-    found = _read(kernel, len(directions), parts, n_subjects, a, kept_by_kernel(top_k), workers)
+    workers = min(n_threads(threads, len(directions) * n_rows * dim), n_rows)
+    found = _read(kernel, len(directions), blocks, a, kept_by_kernel(top_k), workers)
     if top_k == 0:
         return found
     probes = np.ascontiguousarray(directions, dtype=np.float64)
-    exact = canonical_scores(parts, found.top_index, probes, workers)
+    exact = canonical_scores(blocks, found.top_index, probes, workers)
     seen, certain = with_canonical_top(found, exact, top_k, rounding_of_scores(dtype, dim), link)
     if certain.all():
         return seen
     uncertain = np.flatnonzero(~certain)
-    return with_top_of(seen, uncertain, canonical_scan(probes[uncertain], parts, top_k, workers))
+    return with_top_of(seen, uncertain, canonical_scan(probes[uncertain], blocks, top_k, workers))
 
 
-def canonical_scan(probes: Float64Array, parts: Sequence[Block], top_k: int, workers: int) -> Evidence:
+def canonical_scan(probes: Float64Array, blocks: Sequence[Block], top_k: int, workers: int) -> Evidence:
     """The top of all subjects by canonical score, and no sums: slower than a scan, and certain in every tie."""
-    n_subjects = sum(len(part) for _, part in parts)
-    return _read(CanonicalKernel(probes), len(probes), parts, n_subjects, _NO_SHARPNESS, top_k, workers)
+    return _read(CanonicalKernel(probes), len(probes), blocks, _NO_SHARPNESS, top_k, workers)
 
 
 def _read(
     kernel: Kernel,
     n_probes: int,
-    parts: Sequence[Block],
-    n_subjects: int,
+    blocks: Sequence[Block],
     a: Float64Array,
     top_k: int,
     workers: int,
@@ -91,24 +91,17 @@ def _read(
     """Evidence by one kernel, each worker reading a run of the gallery."""
 
     def read(worker: int) -> None:
-        begin, end = worker * n_subjects // workers, (worker + 1) * n_subjects // workers
-        for first_subject, block in _blocks(parts, begin, end, kernel.block_rows):
-            kernel.add(sums[worker], block, first_subject, scratch[worker])
+        begin, end = worker * n_rows // workers, (worker + 1) * n_rows // workers
+        for block in cut(blocks, begin, end, kernel.block_rows):
+            kernel.add(sums[worker], block, scratch[worker])
 
+    n_rows = sum(len(block.rows) for block in blocks)
     # Allocate here: a worker holds the GIL until it enters compiled code, so allocating inside it would block the caller.
     sums = [Accumulator.start(n_probes, a, top_k) for _ in range(workers)]
     scratch = [kernel.scratch() for _ in range(workers)]
     with single_threaded() if kernel.uses_blas else nullcontext():
         parallel_map(read, range(workers))
     return reduce(merge, (own.evidence() for own in sums))
-
-
-def _blocks(parts: Iterable[Block], begin: int, end: int, size: int) -> Iterator[Block]:
-    """The rows ``begin .. end`` of the gallery as views of at most ``size`` rows, each within one part."""
-    for start, part in parts:
-        last = min(end - start, len(part))
-        for first in range(max(begin - start, 0), last, size):
-            yield start + first, part[first : min(first + size, last)]
 
 
 def check_shapes(directions: FloatArray, n_subjects: int, dim: int) -> None:

@@ -18,7 +18,7 @@ from holue.evaluation.metrics.rejection import prediction_rejection_ratio
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.calibration.truth import correct_answers, truth_rows
+from holue.recognition.calibration.truth import correct_answers, truth_numbers
 from holue.recognition.causes import FEATURES, causes
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.candidate_shares import CandidateShares
@@ -122,7 +122,7 @@ def ablate(
     readings, truths = [], []
     for part, here in ((protocol.development, development), (protocol.evaluation, point)):
         reading = Reading.of(part.probes, part.gallery, here, temperature=TEMPERATURE)
-        truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
+        truth = truth_numbers(part.gallery, part.probe_subjects, len(part.probes))
         readings.append(reading)
         truths.append(truth)
     named_right = readings[1].evidence.top_index[:, 0] == truth

@@ -9,8 +9,7 @@ they may be mapped from disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from holue.errors import InvalidEmbeddingsError, InvalidParameterError
 from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
+from holue.gallery.segment import Mask, Numbers, Part, Segment, places_of
 
 Form = Literal["float16", "int8"]
 Codes = npt.NDArray[np.uint16] | npt.NDArray[np.int8]
@@ -36,7 +36,11 @@ _UPWARD = 1 + 1e-6
 
 @dataclass(frozen=True, eq=False)
 class CompressedPart:
-    """Rows that were compressed together; row ``i`` of all arrays belongs to row ``i`` of ``exact``."""
+    """The compressed rows of a segment; row ``i`` of all arrays belongs to row ``i`` of ``exact``.
+
+    All versions of a gallery share the arrays of a segment; only ``gone`` is a version's own. Bounds over all rows hold for
+    those who have not left.
+    """
 
     codes: Codes  # (n, width): bits of float16, or int8
     scales: Float32Array  # (n,) what one step of a code is worth; 1 for float16
@@ -44,14 +48,34 @@ class CompressedPart:
     largest_norm: float  # at least every ‖μ̂‖
     residual_norm: float  # at least the largest singular value of μ − μ̂ over all rows
     exact: FloatArray  # (n, d)
+    numbers: Numbers  # (n,) ascending
+    gone: Mask | None = None  # (n,) who has left; None where nobody has
 
     def __len__(self) -> int:
         return len(self.codes)
 
+    def of(self, part: Part) -> CompressedPart:
+        """The same as one version of the gallery has it."""
+        return self if part.gone is self.gone else replace(self, gone=part.gone)
+
+    def living(self) -> CompressedPart:
+        """A copy without the rows of those who left."""
+        if self.gone is None:
+            return self
+        there = ~self.gone
+        codes: Any = self.codes[there]
+        rows = codes, self.scales[there], self.errors[there]
+        return CompressedPart(*rows, self.largest_norm, self.residual_norm, self.exact[there], self.numbers[there])
+
+    @cached_property
+    def n_living(self) -> int:
+        """How many have not left."""
+        return len(self.codes) - (0 if self.gone is None else int(np.count_nonzero(self.gone)))
+
 
 @dataclass(frozen=True, eq=False)
 class CompressedGallery:
-    """Compressed parts of one form, in the gallery's order; made by :func:`compress`.
+    """Compressed parts of one form; made by :func:`compress`.
 
     >>> gallery = Gallery.from_samples([[1.0, 0.0], [0.6, 0.8]], ["ann", "bob"])
     >>> compress(gallery, "int8")
@@ -62,7 +86,7 @@ class CompressedGallery:
     parts: tuple[CompressedPart, ...]
 
     def __len__(self) -> int:
-        return sum(len(part) for part in self.parts)
+        return sum(part.n_living for part in self.parts)
 
     def __repr__(self) -> str:
         return f"CompressedGallery({len(self)} subjects, d={self.dim}, {self.form})"
@@ -92,32 +116,15 @@ class CompressedGallery:
         """At least the largest singular value of all residuals: squares of the parts' values add up at most."""
         return float(np.sqrt(sum(part.residual_norm**2 for part in self.parts))) * _UPWARD
 
-    def errors_of(self, rows: npt.NDArray[np.int64]) -> Float32Array:
-        """The errors of some rows."""
-        return np.asarray(self._take(rows, lambda part: part.errors))
-
-    def exact_rows(self, rows: npt.NDArray[np.int64]) -> FloatArray:
-        """The exact directions of some rows, copied."""
-        return np.asarray(self._take(rows, lambda part: part.exact))
-
-    def follow(self, gallery: Gallery) -> CompressedGallery:
-        """The compressed form of a later version of the gallery: parts that are still the same are kept, not compressed again."""
-        known = {id(part.exact): part for part in self.parts}
-        return CompressedGallery(
-            self.form, tuple(known.get(id(part)) or _compress_part(part, self.form) for part in gallery.parts)
-        )
-
-    def _take(self, rows: npt.NDArray[np.int64], of: Callable[[CompressedPart], Any]) -> Any:
-        if len(self.parts) == 1:
-            return of(self.parts[0])[rows]
-        first = of(self.parts[0])
-        found = np.empty((len(rows), *first.shape[1:]), dtype=first.dtype)
-        start = 0
+    def errors_of(self, numbers: Numbers) -> Float32Array:
+        """The errors of some who have not left."""
+        found = np.empty(len(numbers), dtype=np.float32)
         for part in self.parts:
-            here = (rows >= start) & (rows < start + len(part))
-            if here.any():
-                found[here] = of(part)[rows[here] - start]
-            start += len(part)
+            rows = places_of(numbers, part.numbers)
+            here = rows >= 0
+            if part.gone is not None:
+                here &= ~part.gone[rows]
+            found[here] = part.errors[rows[here]]
         return found
 
 
@@ -132,13 +139,19 @@ def compress(gallery: Gallery | FloatArray, form: Form) -> CompressedGallery:
     """
     if form not in FORMS:
         raise InvalidParameterError(f"a gallery is compressed to 'float16' or 'int8', got {form!r}")
-    parts = gallery.parts if isinstance(gallery, Gallery) else (np.asarray(gallery),)
-    for part in parts:
-        if part.ndim != 2 or part.dtype.kind != "f" or part.shape[1] == 0:
-            raise InvalidEmbeddingsError(
-                f"only a matrix of directions (K, d) in floating point is compressed, got {part.dtype} of shape {part.shape}"
-            )
-    return CompressedGallery(form, tuple(_compress_part(part, form) for part in parts))
+    if isinstance(gallery, Gallery):
+        return CompressedGallery(form, tuple(compress_segment(part.segment, form).of(part) for part in gallery.parts))
+    matrix = np.asarray(gallery)
+    if matrix.ndim != 2 or matrix.dtype.kind != "f" or matrix.shape[1] == 0:
+        raise InvalidEmbeddingsError(
+            f"only a matrix of directions (K, d) in floating point is compressed, got {matrix.dtype} of shape {matrix.shape}"
+        )
+    return CompressedGallery(form, (_compress_rows(matrix, np.arange(len(matrix)), form),))
+
+
+def compress_segment(segment: Segment, form: Form) -> CompressedPart:
+    """All rows of one segment, which nobody has left."""
+    return _compress_rows(segment.directions, segment.numbers, form)
 
 
 def unpack_rows(part: CompressedPart, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -148,7 +161,7 @@ def unpack_rows(part: CompressedPart, rows: npt.NDArray[np.int64]) -> npt.NDArra
     return part.scales[rows, None].astype(np.float64) * values.astype(np.float64)
 
 
-def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
+def _compress_rows(exact: FloatArray, numbers: Numbers, form: Form) -> CompressedPart:
     n, dim = exact.shape
     width = -(-dim // PADDED_TO) * PADDED_TO
     codes: Any = np.zeros((n, width), dtype=np.uint16 if form == "float16" else np.int8)
@@ -189,4 +202,5 @@ def _compress_part(exact: FloatArray, form: Form) -> CompressedPart:
         gram = residuals @ residuals.T
     largest_square = float(np.linalg.eigvalsh(gram)[-1]) if n else 0.0
     residual_norm = float(np.sqrt(max(largest_square, 0.0))) * _UPWARD + 1e-12
-    return CompressedPart(codes, scales, errors, float(np.sqrt(largest_norm)) * _UPWARD, residual_norm, exact)
+    largest_norm = float(np.sqrt(largest_norm)) * _UPWARD
+    return CompressedPart(codes, scales, errors, largest_norm, residual_norm, exact, numbers)

@@ -36,13 +36,16 @@ def save_compressed(compressed: CompressedGallery, directory: str | os.PathLike[
     target = Path(directory)
     if os.path.lexists(target):
         raise ArtifactError(f"{target} exists already; give the path of a new directory, or remove it first")
-    parts = [
-        {"rows": len(part), "largest_norm": part.largest_norm, "residual_norm": part.residual_norm}
-        for part in compressed.parts
-    ]
-    arrays = {
-        f"{name}-{number}": getattr(part, name) for number, part in enumerate(compressed.parts) for name in ARRAYS
-    }
+    parts: list[dict[str, Any]] = []
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    start = 0
+    for number, whole in enumerate(compressed.parts):
+        part = whole.living()
+        parts.append({"rows": len(part), "largest_norm": part.largest_norm, "residual_norm": part.residual_norm})
+        arrays |= {f"{name}-{number}": getattr(part, name) for name in ARRAYS}
+        if not (part.numbers[0] == start and part.numbers[-1] == start + len(part) - 1):
+            arrays[f"numbers-{number}"] = part.numbers  # else they count on, and need no file
+        start += len(part)
     write_artifact(target, KIND, {"form": compressed.form, "dim": compressed.dim, "parts": parts}, arrays)
     return target
 
@@ -58,15 +61,21 @@ def load_compressed(directory: str | os.PathLike[str]) -> CompressedGallery:
         form, dim = content["form"], content["dim"]
         if form not in FORMS or not content["parts"]:
             raise ValueError(f"form {form!r} in {len(content['parts'])} parts")
-        parts = []
+        parts, start = [], 0
         for number, described in enumerate(content["parts"]):
+            codes = arrays[f"codes-{number}"]
+            numbers = arrays.get(f"numbers-{number}", np.arange(start, start + len(codes)))
+            start += len(codes)
+            if numbers.shape != codes.shape[:1] or numbers.dtype != np.int64 or (np.diff(numbers) <= 0).any():
+                raise ValueError(f"numbers-{number} must be whole numbers that rise, one per row")
             part = CompressedPart(
-                arrays[f"codes-{number}"],
+                codes,
                 arrays[f"scales-{number}"],
                 arrays[f"errors-{number}"],
                 float(described["largest_norm"]),
                 float(described["residual_norm"]),
                 arrays[f"exact-{number}"],
+                numbers,
             )
             _check_codes(part, form, dim, described["rows"])
             _check_exact(part, dim, root / f"exact-{number}.npy")

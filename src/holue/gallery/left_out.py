@@ -39,7 +39,7 @@ class LeftOut:
 
     samples: Embeddings
     gallery: Gallery
-    row: Rows  # (n,) gallery row of the subject of each sample
+    row: Rows  # (n,) number of the subject of each sample, which is its row in the gallery
     own_score: Float64Array  # (n,) −inf where the subject has no other medium
     length: Float64Array  # (subjects,) of the sums that the templates are the directions of
     weight: Float64Array  # (n,) what each sample counts in them
@@ -88,7 +88,7 @@ class LeftOut:
         length = np.maximum(np.linalg.norm(sums, axis=1), CANCELLED)
         directions = (sums / length[:, None]).astype(samples.directions.dtype)
         return cls(
-            samples, Gallery(keys, (directions,)), row.astype(np.int64), own, length, weight, pair.astype(np.int64)
+            samples, Gallery.of(keys, directions), row.astype(np.int64), own, length, weight, pair.astype(np.int64)
         )
 
     def __len__(self) -> int:

@@ -106,11 +106,11 @@ class Identifications:
 
         The probabilities are those behind the quality where it is one of them, else those of ``model``, else the class model's.
         """
-        evidence, subjects, accepted = reading.evidence, reading.gallery.subjects, reading.accepted
+        evidence, names, accepted = reading.evidence, reading.search.names, reading.accepted
         rating, own = score.rate(reading), Probabilities.of_model(reading)
         probabilities = rating.probabilities or (own if model is None else model(reading))
         filtered = rating.quality < filter_threshold
-        subject = named(subjects[evidence.top_index[:, 0]], accepted)
+        subject = named(names(evidence.top_index[:, 0]), accepted)
         subject[filtered] = None
         return cls(
             subject=subject,
@@ -121,7 +121,7 @@ class Identifications:
             calibrated=np.full(len(reading), probabilities.calibrated),
             quality=rating.quality,
             uncertainty=rating.uncertainty,
-            candidate_subjects=subjects[evidence.top_index[:, :shown]],
+            candidate_subjects=names(evidence.top_index[:, :shown]),
             candidate_scores=np.asarray(evidence.top_scores[:, :shown], dtype=np.float64),
             candidate_probabilities=probabilities.candidates[:, :shown],
             model_p_unknown=own.nobody,

@@ -9,6 +9,7 @@ from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.validation import validation_gallery
 from holue.recognition.examination import Examination
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.reading import Reading
 from holue.recognition.search import Search
 from holue.recognition.settings import Settings
@@ -48,7 +49,7 @@ class Moment:
         if gallery is None:
             search = self.search
         else:
-            search = Search.exact(validation_gallery(gallery, state.gallery, settings.weighting))
+            search = GallerySearch.exact(validation_gallery(gallery, state.gallery, settings.weighting))
             point = state.point_for(len(search), settings.hold)
         reading = Reading.of(
             probes, search, point, temperature=settings.temperature, top_k=top_k, threads=settings.threads

@@ -13,6 +13,7 @@ from holue.errors import InvalidConcentrationError
 from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.class_model import ConvolvedVonMisesFisher, Posterior, close, log_peak
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.search import Search
@@ -61,16 +62,11 @@ class Reading:
         threads: int | None = None,
     ) -> list[Reading]:
         """One scan at both sharpnesses of every operating point; each reading has its two columns of the evidence."""
-        search = gallery if isinstance(gallery, Search) else Search.exact(gallery)
+        search = GallerySearch.exact(gallery) if isinstance(gallery, Gallery) else gallery
         sharpness = [a for point in points for a in (point.concentration, point.concentration / temperature)]
         evidence = search.scan(probes.directions, sharpness, top_k=top_k, threads=threads)
         columns = (evidence.columns(slice(2 * i, 2 * i + 2)) for i in range(len(points)))
         return [cls(probes, search, point, temperature, own) for point, own in zip(points, columns)]
-
-    @property
-    def gallery(self) -> Gallery:
-        """The version of the gallery that was searched."""
-        return self.search.gallery
 
     def __len__(self) -> int:
         return len(self.probes)
@@ -93,13 +89,13 @@ class Reading:
     @cached_property
     def posterior(self) -> Posterior:
         """GalUE's posterior, at T = 1."""
-        return close(self.evidence, DECISION, self.point.model, self.point.prior, len(self.gallery))
+        return close(self.evidence, DECISION, self.point.model, self.point.prior, len(self.search))
 
     @cached_property
     def tempered(self) -> Posterior:
         """HolUE's posterior, at temperature T."""
         point = self.point
-        return close(self.evidence, TEMPERED, point.model, point.prior, len(self.gallery), self.temperature)
+        return close(self.evidence, TEMPERED, point.model, point.prior, len(self.search), self.temperature)
 
     @cached_property
     def convolved(self) -> Posterior:
@@ -107,7 +103,7 @@ class Reading:
         point = self.point
         model = ConvolvedVonMisesFisher(point.dim, point.concentration, self.probe_concentrations)
         evidence = self.search.scan(self.probes.directions, [1.0], top_k=1, link=model.link)
-        return close(evidence, 0, model, point.prior, len(self.gallery))
+        return close(evidence, 0, model, point.prior, len(self.search))
 
     @property
     def probe_concentrations(self) -> Float64Array:

@@ -211,4 +211,4 @@ class _Writer:
         return (f"{self.name(i, 0)} would score higher in so good a sample" if accepted else "poor sample"), numbers
 
     def name(self, i: int, rank: int) -> object:
-        return self.reading.gallery.subjects[self.reading.evidence.top_index[i, rank]]
+        return self.reading.search.names(self.reading.evidence.top_index[i, rank : rank + 1])[0]

@@ -24,7 +24,7 @@ from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.fallback import Fallback, FallbackWarning, hold_fallback
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
-from holue.recognition.calibration.truth import truth_rows
+from holue.recognition.calibration.truth import truth_numbers
 from holue.recognition.calibration.validation import (
     ValidationProbes,
     point_at_threshold,
@@ -32,6 +32,7 @@ from holue.recognition.calibration.validation import (
     validation_gallery,
 )
 from holue.recognition.examination import Examination
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.identifications import Identifications, named
 from holue.recognition.learned import Learned, Learner
 from holue.recognition.model.operating_point import Hold, OperatingPoint
@@ -43,7 +44,7 @@ from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.saved.recognizer_folder import read_recognizer, write_recognizer
-from holue.recognition.search import Search, SearchKind
+from holue.recognition.search import SearchKind
 from holue.recognition.seeds import RandomState
 from holue.recognition.settings import SETTINGS, Settings
 from holue.recognition.state import State
@@ -255,7 +256,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """The columns of :meth:`predict_proba`: enrolled subjects in gallery order, then UNKNOWN."""
+        """The columns of :meth:`predict_proba`: enrolled subjects in the order of their numbers, then UNKNOWN."""
         return np.array([*self._state.gallery.subjects.tolist(), UNKNOWN], dtype=object)
 
     @property
@@ -277,7 +278,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         state, threshold = now.state, now.state.point.threshold
         evidence = now.best(X, concentration)
         warn_once(calibration_doubts(state, now.settings), self._cell.warned(state))
-        return named(state.gallery.subjects[evidence.top_index[:, 0]], evidence.top_scores[:, 0] >= threshold)
+        return named(state.gallery.names(evidence.top_index[:, 0]), evidence.top_scores[:, 0] >= threshold)
 
     def decision_function(self, X: object, concentration: object = None) -> Float64Array:
         """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
@@ -311,7 +312,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         if scores is None:
             raise NotCalibratedError("candidate sets rest on validation probes: call calibrate(X_dev, y_dev) first")
         thresholds = scores.thresholds(confidence_level)
-        search, threads = Search.exact(state.gallery), now.settings.threads
+        search, threads = GallerySearch.exact(state.gallery), now.settings.threads
         return candidate_sets(now.probes(X, concentration), search, point, *thresholds, confidence_level, threads)
 
     def identify(self, X: object, concentration: object = None, *, top_k: int = 5) -> Identifications:
@@ -364,7 +365,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         """Share of right answers: the enrolled subject named, or the stranger rejected."""
         now = self._now
         threshold, evidence = now.state.point.threshold, now.best(X, concentration)
-        truth, best = truth_rows(now.state.gallery, y, len(evidence)), evidence.top_index[:, 0]
+        truth, best = truth_numbers(now.state.gallery, y, len(evidence)), evidence.top_index[:, 0]
         answer = np.where(evidence.top_scores[:, 0] >= threshold, best, -1)
         return float((answer == truth).mean())
 

@@ -1,29 +1,22 @@
-"""StateCell: holds a recogniser's current state and the search prepared for it; the only thing in a recogniser that changes."""
+"""StateCell: a recogniser's current state and what of its gallery is prepared; the only thing in a recogniser that changes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 from weakref import WeakSet
 
 from holue.errors import NotFittedYetError
 from holue.gallery.gallery import Gallery
+from holue.gallery.segment import Part, Segment
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.lineage import Lineage
-from holue.recognition.search import Search, SearchKind
+from holue.recognition.prepared_segments import PreparedSegments
+from holue.recognition.search import SearchKind
 from holue.recognition.state import State
-
-
-@dataclass(frozen=True, eq=False)
-class _Preparation:
-    """A search that one thread prepares, and others may wait for."""
-
-    kind: SearchKind
-    gallery: Gallery
-    search: Future[Search] = field(default_factory=Future)
 
 
 class StateCell:
@@ -34,9 +27,8 @@ class StateCell:
 
     def __init__(self) -> None:
         self._state: State | None = None
-        self._prepared: Search | None = None  # the last one that was prepared
+        self._segments = PreparedSegments()
         self._warned: tuple[Lineage, set[str]] | None = None
-        self._preparation: _Preparation | None = None
         self._lock = Lock()
         _cells.add(self)
 
@@ -74,59 +66,31 @@ class StateCell:
                 self._warned = state.lineage, set()
             return self._warned[1]
 
-    def search(self, kind: SearchKind, gallery: Gallery) -> Search:
-        """The search of the enrolled gallery, prepared once per version by one thread while others wait for it.
+    def search(self, kind: SearchKind, gallery: Gallery) -> GallerySearch:
+        """How a version of the gallery is read: by what is prepared of its segments, exactly where nothing is."""
+        return self._segments.search(kind, gallery, self._merge)
 
-        A gallery that is not, or no longer, the enrolled one is read exactly.
-        """
-        while kind != "exact" and self._is_enrolled(gallery):
-            known = self._prepared
-            if known is not None and known.gallery is gallery and known.kind == kind:
-                return known
-            with self._lock:
-                under_way = self._preparation
-                if under_way is None:
-                    self._preparation = mine = _Preparation(kind, gallery)
-            if under_way is None:
-                return self._prepare(mine)
-            # One preparation at a time, of this version or of another: an index takes all processors, and much memory.
-            wait([under_way.search])
-            if under_way.gallery is gallery and under_way.kind == kind and not under_way.search.cancelled():
-                return under_way.search.result()
-        return Search.exact(gallery)
+    def wait_for_preparation(self) -> None:
+        """Until nothing is being prepared or merged in the background; for measurements and tests."""
+        self._segments.wait()
 
-    def _prepare(self, preparation: _Preparation) -> Search:
-        try:
-            search = Search.prepare(preparation.kind, preparation.gallery, self._prepared)
-        except Exception as error:
-            self._end(None)
-            preparation.search.set_exception(error)
-            raise
-        except BaseException:  # this thread was interrupted; one of those that wait takes over
-            self._end(None)
-            preparation.search.cancel()
-            raise
-        self._end(search)
-        preparation.search.set_result(search)
-        return search
+    def _merge(self, old: Sequence[Part], segment: Segment) -> bool:
+        self.change(lambda state: replace(state, gallery=state.gallery.merged(old, segment)))
+        return any(part.segment is segment for part in self.state.gallery.parts)
 
-    def _end(self, search: Search | None) -> None:
-        with self._lock:
-            self._prepared = search or self._prepared
-            self._preparation = None
-
-    def _is_enrolled(self, gallery: Gallery) -> bool:
-        return self._state is not None and self._state.gallery is gallery
-
-    def _forget_threads(self) -> None:
-        self._lock, self._preparation = Lock(), None
+    def forget_threads(self) -> None:
+        """Begin with locks that nobody holds: in a forked child no other thread goes on."""
+        self._lock = Lock()
+        self._segments.forget_threads()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_state": self._state, "_prepared": self._prepared, "_warned": self._warned}
+        return {"_state": self._state, "_warned": self._warned, "prepared": self._segments.last}
 
     def __setstate__(self, known: dict[str, Any]) -> None:
+        self._segments = PreparedSegments()
+        self._segments.restore(known.pop("prepared"))
         self.__dict__.update(known)
-        self._forget_threads()
+        self._lock = Lock()
         _cells.add(self)
 
 
@@ -134,9 +98,9 @@ _cells: WeakSet[StateCell] = WeakSet()
 
 
 def _after_fork() -> None:
-    # Another thread of the parent may have held a lock, or been preparing a search: neither goes on in the child.
+    # Another thread of the parent may have held a lock, or been preparing a segment: neither goes on in the child.
     for cell in list(_cells):
-        cell._forget_threads()
+        cell.forget_threads()
 
 
 if hasattr(os, "register_at_fork"):

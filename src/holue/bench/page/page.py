@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holue.bench.page.approximate_page import approximate_part
+from holue.bench.page.changes_page import changes_part
 from holue.bench.page.compressed_page import compressed_part
 from holue.bench.page.extrapolation import extrapolation
 from holue.bench.page.markdown import distinct, number, spaced, table
@@ -40,6 +41,7 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
         ("Growth", _growth(result)),
         ("Compressed galleries", compressed_part(result.get("compressed", []))),
         ("Sublinear: approximate evidence", approximate_part(result.get("approximate", {}), figures)),
+        ("Subjects who come and go", changes_part(result.get("changes", []))),
         ("Everything else", _other_costs(result)),
         ("A billion subjects, by arithmetic", extrapolation(result)),
     ):

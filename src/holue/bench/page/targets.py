@@ -38,6 +38,7 @@ def verdicts(result: Result) -> list[Verdict]:
         *_memory(result),
         *_compressed(result.get("compressed", [])),
         *_approximate(result.get("approximate", {})),
+        *_changes(result.get("changes", [])),
         *_other_costs(result),
         *_start(result),
     ]
@@ -108,6 +109,25 @@ def _approximate(found: Result) -> Iterator[Verdict]:
         text = f"true log-mass within three standard errors for at least {100 * COVERED:g} % of probes"
         sharpness = "κ" if label == "kappa" else "κ/T"
         yield Verdict(text, percent(covered), f"{where}, {who}, at {sharpness}", covered >= COVERED)
+
+
+def _changes(rows: list[Row]) -> Iterator[Verdict]:
+    if not rows:
+        return
+    size = f"K = {rows[0]['subjects']}, d = {rows[0]['dim']}"
+    for name, unit, limit, text in (
+        ("enroll_ms", "ms", 1.0, "one subject enrolled in under 1 ms"),
+        ("remove_ms", "ms", 1.0, "one subject removed in under 1 ms"),
+        ("enroll_mb", "MB", 5.0, "one subject enrolled with under 5 MB"),
+        ("remove_mb", "MB", 5.0, "one subject removed with under 5 MB"),
+        ("ratio", "", 1.1, "the question after a change at most 1.1 × one before, median"),
+        ("ratio_p99", "", 1.1, "the question after a change at most 1.1 × one before, 99th percentile"),
+    ):
+        worst = max(rows, key=lambda row: float(row[name]))
+        yield Verdict(text, f"{worst[name]:.2f} {unit}".strip(), f"{worst['search']}, {size}", worst[name] <= limit)
+    ratio, search, probes = max((gone["ratio"], row["search"], gone["probes"]) for row in rows for gone in row["gone"])
+    where = f"{search}, {size}, {_count(probes, 'probe')}"
+    yield Verdict("a scan with a tenth gone at most 1.15 × a clean one", f"{ratio:.2f}", where, ratio <= 1.15)
 
 
 def _is_wanted(row: Row) -> bool:

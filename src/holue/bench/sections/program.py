@@ -12,6 +12,7 @@ from pathlib import Path
 from holue.artifact import write_text
 from holue.bench.machine import load, machine
 from holue.bench.sections.approximate import approximate_steps
+from holue.bench.sections.changes import change_steps
 from holue.bench.sections.compressed import compressed_steps
 from holue.bench.sections.evaluation import evaluation_steps
 from holue.bench.sections.exact import exact_steps
@@ -27,6 +28,7 @@ SECTIONS: dict[str, Callable[[Result, Sizes, int, int], Iterator[Step]]] = {
     "other-costs": other_cost_steps,
     "compressed": compressed_steps,
     "approximate": approximate_steps,
+    "changes": change_steps,
 }
 """What can be measured on its own, in the order in which it is done."""
 USUAL = ("exact", "other-costs")

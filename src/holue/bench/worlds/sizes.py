@@ -10,7 +10,8 @@ from holue.bench.measuring import PAUSE
 @dataclass(frozen=True)
 class Sizes:
     """The comparison at one gallery size over dimensions, batches and threads; growth; what else a user waits for; compressed
-    galleries by subjects and dimensions; approximate evidence by subjects, in memory and mapped from disk."""
+    galleries by subjects and dimensions; approximate evidence by subjects, in memory and mapped from disk; changes of one
+    subject each."""
 
     n_subjects: int = 100_000
     dims: tuple[int, ...] = (512, 128)
@@ -34,6 +35,9 @@ class Sizes:
     approximate_dim: int = 128
     approximate_batches: tuple[int, ...] = (1, 16, 256)
     approximate_probes: int = 4000
+    changed_subjects: int = 1_000_000
+    changed_dim: int = 512
+    changes: int = 250
     pause: float = PAUSE
 
     def in_memory(self) -> Sizes:
@@ -43,7 +47,8 @@ class Sizes:
 
 FULL = Sizes()
 """Every size. On two idle processors the usual sections take a quarter of an hour, 5 GB of memory and 5 GB of disk; compressed
-galleries seven minutes; approximate evidence eleven minutes and 6 GB of memory, nearly all of it for ten million subjects."""
+galleries seven minutes; approximate evidence eleven minutes and 6 GB of memory, nearly all of it for ten million subjects;
+changes of a gallery of a million some minutes and 6 GB."""
 QUICK = Sizes(
     n_subjects=20_000,
     dims=(128,),
@@ -63,5 +68,8 @@ QUICK = Sizes(
     approximate_mapped=0,
     approximate_batches=(1, 64),
     approximate_probes=400,
+    changed_subjects=40_000,
+    changed_dim=128,
+    changes=20,
 )
 """A look in a minute."""

@@ -47,7 +47,7 @@ def part_from_samples(
         names = _sample_of_each_template(probes)
     try:
         return ProtocolPart(
-            Gallery(subjects, (enrolled.directions,), enrolled.concentrations),
+            Gallery.of(subjects, enrolled.directions, concentrations=enrolled.concentrations),
             pooled,
             probe_subjects,
             templates,

@@ -24,7 +24,7 @@ def outcome_columns(results: Results, point: PointResult) -> dict[str, NDArray[A
     """
     part, outcomes = results.protocol.evaluation, point.outcomes
     n = len(outcomes)
-    candidates = part.gallery.subjects[results.top_index]
+    candidates = part.gallery.names(results.top_index)
     answer = candidates[:, 0].astype(object)
     answer[~outcomes.accepted] = None
     columns: dict[str, NDArray[Any]] = {

@@ -22,7 +22,7 @@ from holue.evaluation.metrics.rejection import PrrRange, prediction_rejection, r
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.recognition.calibration.calibration import Examined, fitted
-from holue.recognition.calibration.truth import people, truth_rows
+from holue.recognition.calibration.truth import people, truth_numbers
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.probabilities import Probabilities
 from holue.recognition.quality.calibrated import CalibratedQuality
@@ -89,7 +89,7 @@ class PointStudy:
         self.reading, self.sampled = reading, sampled
         self.examined = None if dev_reading is None else _examined(protocol.development, dev_reading)
         part = protocol.evaluation
-        truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
+        truth = truth_numbers(part.gallery, part.probe_subjects, len(part.probes))
         named_right = reading.evidence.top_index[:, 0] == truth
         self.outcomes = Outcomes(part.mated, reading.accepted, named_right, part.probe_subjects)
         self.scored: dict[Method, _Scored] = {}
@@ -220,7 +220,7 @@ class PointStudy:
 
 
 def _examined(part: ProtocolPart, reading: Reading) -> Examined:
-    truth = truth_rows(part.gallery, part.probe_subjects, len(part.probes))
+    truth = truth_numbers(part.gallery, part.probe_subjects, len(part.probes))
     return Examined(reading, truth, people(part.probe_subjects, None, len(part.probes))[0])
 
 

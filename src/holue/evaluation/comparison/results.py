@@ -129,7 +129,7 @@ class Results:
     skipped: tuple[Skipped, ...]
     points: tuple[PointResult, ...]
     top_scores: FloatArray  # (n, k) cosines of the best candidates
-    top_index: NDArray[np.int64]  # (n, k) their gallery rows
+    top_index: NDArray[np.int64]  # (n, k) their numbers
     trust: TrustStudy | None = None
 
     @property
@@ -141,7 +141,7 @@ class Results:
     def correct_top(self) -> NDArray[np.bool_]:
         """Whether each probe's best candidate is its own subject."""
         part = self.protocol.evaluation
-        return np.asarray(part.gallery.subjects[self.top_index[:, 0]] == part.probe_subjects)
+        return np.asarray(part.gallery.names(self.top_index[:, 0]) == part.probe_subjects)
 
     @property
     def headline(self) -> str:

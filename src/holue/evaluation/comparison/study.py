@@ -33,11 +33,11 @@ from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.validation import stranger_scores
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.monte_carlo import sampled_terms
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import KEPT, Reading
-from holue.recognition.search import Search
 
 TOP_K = 5
 """Candidates of each probe in the results."""
@@ -186,7 +186,7 @@ def _operating_points(
 ) -> list[tuple[OperatingPoint, OperatingPoint]]:
     """The operating point of every target, at the size of the development and of the evaluation gallery."""
     part = protocol.evaluation if settings.is_oracle else protocol.development
-    scores = stranger_scores(part.probes.take(~part.mated), Search.exact(part.gallery), settings.fpir, threads)
+    scores = stranger_scores(part.probes.take(~part.mated), GallerySearch.exact(part.gallery), settings.fpir, threads)
     found = [
         OperatingPoint.at_fpir(
             scores,
@@ -216,7 +216,7 @@ def _sampled(readings: list[Reading], settings: Settings, threads: int | None) -
         return {}
     points, first = [reading.point for reading in readings], readings[0]
     terms = sampled_terms(
-        first.probes, first.gallery, points, temperature=settings.temperature, seed=settings.seed, threads=threads
+        first.probes, first.search, points, temperature=settings.temperature, seed=settings.seed, threads=threads
     )
     return dict(zip(readings, terms))
 

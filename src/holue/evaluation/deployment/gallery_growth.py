@@ -169,7 +169,7 @@ def _take_in(
         if not leave_out:
             evidence = scan(samples.directions[rows], block, [], top_k=1, threads=threads)
         elif len(block) > 1:
-            part = Gallery(np.arange(len(block)), (block,))
+            part = Gallery.of(np.arange(len(block)), block)
             evidence = evidence_of_others(
                 samples.directions[rows], own[rows] - begin, part, [], top_k=1, threads=threads
             )

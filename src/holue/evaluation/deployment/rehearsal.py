@@ -117,7 +117,7 @@ class Rehearsal:
     def outcomes(self) -> Outcomes:
         """The answer each evaluation probe would get, filtered or not: filtering is kept apart."""
         part, top = self.protocol.evaluation, self.reading.evidence.top_index[:, 0]
-        right = part.gallery.subjects[top] == part.probe_subjects
+        right = self.reading.search.names(top) == part.probe_subjects
         return Outcomes(part.mated, self.reading.accepted, right, subject=part.probe_subjects)
 
     @property

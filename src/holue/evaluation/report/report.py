@@ -95,26 +95,25 @@ def most_uncertain(results: Results, point: PointResult, judged: MethodResult) -
     assert judged.quality is not None
     part, outcomes = results.protocol.evaluation, point.outcomes
     names = part.probe_names
-    subjects = part.gallery.subjects
 
     def describe(row: int) -> UncertainProbe:
-        index = results.top_index[row][:3]
+        best = part.gallery.names(results.top_index[row][:3])
         kind = int(outcomes.kind[row])
         return UncertainProbe(
             probe=names[row],
             truth=str(part.probe_subjects[row]) if outcomes.mated[row] else "nobody enrolled",
-            answer=str(subjects[index[0]]) if outcomes.accepted[row] else "nobody enrolled",
+            answer=str(best[0]) if outcomes.accepted[row] else "nobody enrolled",
             outcome=KIND_NAMES[kind].replace("_", " "),
             right=kind in _RIGHT,
             quality=float(judged.quality[row]),  # type: ignore[index]
             p_unknown=float(point.probabilities.nobody[row]),
             candidates=tuple(
                 (
-                    str(subjects[i]),
+                    str(subject),
                     float(results.top_scores[row, rank]),
                     float(point.probabilities.candidates[row, rank]),
                 )
-                for rank, i in enumerate(index)
+                for rank, subject in enumerate(best)
             ),
         )
 

@@ -16,8 +16,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidInputError, InvalidParameterError
+from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.block import Block
 from holue.evidence.canonical_top import (
     best_of,
     canonical_scores,
@@ -29,7 +30,8 @@ from holue.evidence.canonical_top import (
 from holue.evidence.evidence import NO_SUBJECT, Evidence, merge
 from holue.evidence.ivf.inverted_lists import InvertedLists, group
 from holue.evidence.ivf.kmeans import ITERATIONS, Float32Array, Rows, Step
-from holue.evidence.ivf.list_loops import products, visit, visitors_of
+from holue.evidence.ivf.list_loops import visit, visitors_of
+from holue.evidence.ivf.living_lists import LivingLists
 from holue.evidence.ivf.sample import Mask, Sample
 from holue.evidence.ivf.tail import Unread, with_tail
 from holue.evidence.ivf.tail_calibration import TailCalibration
@@ -40,6 +42,7 @@ from holue.evidence.threads.blas import single_threaded
 from holue.evidence.threads.thread_pool import parallel_map, slices
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
+from holue.gallery.segment import Segment
 
 SMALLEST_GALLERY = 10_000
 """Subjects under which reading everything is as fast."""
@@ -63,7 +66,7 @@ LEARNED_AT, LEARNED_BEYOND = (0.125, 0.25, 0.375, 0.5, 0.75, 1.0), (1.0, 1.5, 2.
 
 @dataclass(frozen=True, eq=False)
 class ApproximateIndex:
-    """A gallery's lists and sample, with the number of lists a probe reads.
+    """The lists and the sample of a segment, as one version of the gallery reads them, and the number of lists a probe reads.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal((10_000, 16), dtype=np.float32)
@@ -81,12 +84,14 @@ class ApproximateIndex:
     calibration: TailCalibration
     n_probe: int
     fingerprint: str
-    later: FloatArray | None = None  # rows enrolled after the lists were made: read one by one until the next build
+    numbers: Rows  # (K,) of the rows
+    living: LivingLists
+    later: Block | None = None  # rows enrolled after the lists were made: read one by one
 
     @classmethod
     def build(
         cls,
-        gallery: Gallery | FloatArray,
+        gallery: Gallery | Segment | FloatArray,
         *,
         n_lists: int | None = None,
         n_probe: int | None = None,
@@ -106,7 +111,7 @@ class ApproximateIndex:
         list of an enrolled row blurred to the cosine ``mated_cosine`` in a share ``recall`` of trials; set that cosine to
         the lowest at which mated probes are to be found, and check it with :meth:`lists_needed` on probes of your own.
         """
-        directions = _directions(gallery)
+        directions, numbers = _rows_of(gallery)
         n_subjects = len(directions)
         if n_subjects < SMALLEST_GALLERY:
             raise GalleryTooSmallError(
@@ -126,7 +131,8 @@ class ApproximateIndex:
         with single_threaded():
             lists = group(directions, int(n_lists), rng, workers=workers, step=step)
         sample = Sample.draw(lists, int(n_sample), rng)
-        made = cls(lists, sample, TailCalibration.unknown(), 1, fingerprint_of(directions))
+        whole = LivingLists.whole(lists, sample)
+        made = cls(lists, sample, TailCalibration.unknown(), 1, fingerprint_of(directions), numbers, whole)
         if n_probe is None:
             rows = rng.integers(n_subjects, size=TRIALS)
             n_probe = max(made.lists_needed(_blurred(directions[rows], mated_cosine, rng), rows, recall), FEWEST_LISTS)
@@ -135,10 +141,10 @@ class ApproximateIndex:
         return replace(made, calibration=made._learn(directions, mated_cosine, rng, workers, step))
 
     def __len__(self) -> int:
-        return len(self.lists.rows) + (0 if self.later is None else len(self.later))
+        return len(self.living) + (0 if self.later is None else self.later.n_living)
 
     def __repr__(self) -> str:
-        later = "" if self.later is None else f", {len(self.later)} later rows"
+        later = "" if self.later is None else f", {len(self.later.rows)} later rows"
         return (
             f"ApproximateIndex({len(self)} subjects, d={self.dim}, {self.n_probe} of {len(self.lists)} lists read, "
             f"{len(self.sample)} rows sampled{later})"
@@ -159,19 +165,9 @@ class ApproximateIndex:
             needed[part] = (scores >= np.take_along_axis(scores, mates[part, None], axis=1)).sum(axis=1)
         return int(np.quantile(needed, recall, method="higher"))
 
-    def follow(self, gallery: Gallery | FloatArray) -> Self:
-        """The index of a later version of the gallery: rows enrolled since are read one by one until the next build.
-
-        Rows that were removed or replaced move all others, and are an error: build again.
-        """
-        directions = _directions(gallery)
-        known = len(self.lists.rows)
-        if len(directions) < known or fingerprint_of(directions[:known]) != self.fingerprint:
-            raise InvalidInputError(
-                f"the first {known} rows of the gallery are not those the index was built from (subjects were removed, "
-                "replaced or reordered): build the index again"
-            )
-        return replace(self, later=directions[known:] if len(directions) > known else None)
+    def of(self, left: Mask | None) -> Self:
+        """The index of a version of the gallery that these rows of the segment have left; those who have are skipped."""
+        return self if left is self.living.left else replace(self, living=self.living.of(left))
 
     def scan(
         self,
@@ -205,26 +201,25 @@ class ApproximateIndex:
         places = check_top_k(top_k)
         reads = n_read * (len(self.lists.rows) // len(self.lists)) + len(self.sample) + len(self.lists)
         workers = min(n_threads(threads, len(probes) * reads * self.dim), max(len(probes) // PROBES_PER_THREAD, 1))
-        whole = Evidence.empty(len(probes), a, places)
+        empty = Evidence.empty(len(probes), a, places)
         tail = np.zeros((4, len(probes), len(a)))
         with single_threaded():
             for first in range(0, len(probes), ROUTED_PROBES):
                 block = slice(first, first + ROUTED_PROBES)
                 unread = self._route(probes[block], n_read, workers)
                 seen = self._visit(unread, a, places, workers)
-                whole.top_scores[block], whole.top_index[block] = seen.top_scores, seen.top_index
+                empty.top_scores[block], empty.top_index[block] = seen.top_scores, seen.top_index
                 tail[:, block] = _completed(seen, unread, self.calibration, workers)
         log_mass, mean_score, log_mass_error, mean_score_error = tail
         precision = replace(
             Precision.exact(*log_mass.shape), log_mass_error=log_mass_error, mean_score_error=mean_score_error
         )
         known = replace(
-            whole, log_mass=log_mass, mean_score=mean_score, n_subjects=len(self.lists.rows), precision=precision
+            empty, log_mass=log_mass, mean_score=mean_score, n_subjects=len(self.living), precision=precision
         )
         if self.later is None:
             return known
-        added = scan(probes, self.later.astype(np.float32, copy=False), a, top_k=top_k, threads=threads)
-        return merge(known, added.shifted(len(self.lists.rows)))
+        return merge(known, scan(probes, [self.later], a, top_k=top_k, threads=threads))
 
     def _visit(self, unread: Unread, a: Float64Array, top_k: int, workers: int, *, far: bool = False) -> Evidence:
         """Evidence of the lists that are near the probes (or of those that are not), shared among threads list by list."""
@@ -234,48 +229,52 @@ class ApproximateIndex:
         def read(part: tuple[int, int]) -> Evidence:
             begin, end = part
             sums = Accumulator.start(len(unread.probes), a, kept_by_kernel(top_k))
-            starts = self.lists.starts[begin : end + 1]
-            visit(unread.probes, self.lists.vectors, starts, visitors, firsts[begin : end + 1], sums.arrays)
+            starts, lists = self.lists.starts[begin : end + 1], self.lists
+            own = visitors, firsts[begin : end + 1]
+            visit(unread.probes, lists.vectors, lists.everybody, self.living.gone, starts, *own, sums.arrays)
             return sums.evidence()
 
         seen: Evidence = reduce(merge, parallel_map(read, list(zip([0, *cuts], [*cuts, len(self.lists)]))))
         return seen if top_k == 0 else self._with_canonical_top(seen, unread, top_k, workers)
 
     def _with_canonical_top(self, found: Evidence, unread: Unread, top_k: int, workers: int) -> Evidence:
-        """The best by canonical score of those found in the lists that were read, named by their row of the gallery."""
+        """The best by canonical score of those found in the lists that were read, named by their numbers."""
         probes = unread.probes.astype(np.float64)
-        vectors = [(0, self.lists.vectors)]
+        vectors = [Block(self.lists.vectors, self.lists.everybody, self.living.gone)]
         exact = canonical_scores(vectors, found.top_index, probes, workers)
-        named = replace(found, top_index=self._gallery_rows(found.top_index), n_subjects=len(self.lists.rows))
+        named = replace(found, top_index=self._named(found.top_index), n_subjects=len(self.living))
         seen, certain = with_canonical_top(named, exact, top_k, rounding_of_scores(np.float32, self.dim))
         for i in np.flatnonzero(~certain):
             starts, ends = self.lists.starts[:-1][unread.near[i]], self.lists.starts[1:][unread.near[i]]
             read = np.concatenate([np.arange(*span) for span in zip(starts, ends)])[None]
+            if len(self.living.gone):
+                read = read[:, ~self.living.gone[read[0]]]
             one = np.array([i])
             every = replace(
                 seen.take(one),
                 top_scores=canonical_scores(vectors, read, probes[one]),
-                top_index=self._gallery_rows(read),
+                top_index=self._named(read),
             )
             seen = with_top_of(seen, one, best_of(every, top_k))
         return seen
 
-    def _gallery_rows(self, places: Rows) -> Rows:
-        """The gallery's rows at some places among the lists' vectors; nobody stays nobody."""
-        return np.where(places == NO_SUBJECT, NO_SUBJECT, self.lists.rows[places])
+    def _named(self, places: Rows) -> Rows:
+        """The numbers at some places among the lists' vectors; nobody stays nobody."""
+        return np.where(places == NO_SUBJECT, NO_SUBJECT, self.numbers[self.lists.rows[places]])
 
     def _route(self, probes: Float32Array, n_read: int, workers: int) -> Unread:
         """Which lists are near the probes, and the mean scores of all; shared among threads probe by probe."""
+        living = self.living
         means = np.empty((len(probes), len(self.lists)), dtype=np.float32)
         near = np.empty(means.shape, dtype=bool)
 
         def route(part: slice) -> None:
-            scores = products(probes[part], self.lists.centres)
-            near[part] = _nearest(scores, n_read)
-            np.multiply(scores, self.lists.mean_lengths, out=means[part])
+            scores = living.centres.products(probes[part])
+            near[part] = _nearest(scores, n_read) | living.always_read
+            np.multiply(scores, living.mean_lengths, out=means[part])
 
         parallel_map(route, slices(len(probes), workers))
-        return Unread(probes, means, near, self.lists.elongation(probes), self.lists, self.sample)
+        return Unread(probes, means, near, self.lists.elongation(probes), living)
 
     def _learn(
         self, directions: FloatArray, mated_cosine: float, rng: np.random.Generator, workers: int, step: Step
@@ -351,8 +350,11 @@ def fingerprint_of(directions: FloatArray) -> str:
     return digest.hexdigest()
 
 
-def _directions(gallery: Gallery | FloatArray) -> FloatArray:
-    return gallery.directions if isinstance(gallery, Gallery) else np.asarray(gallery)
+def _rows_of(gallery: Gallery | Segment | FloatArray) -> tuple[FloatArray, Rows]:
+    """The rows of those who have not left, and their numbers."""
+    if isinstance(gallery, Gallery | Segment):
+        return gallery.directions, gallery.numbers
+    return np.asarray(gallery), np.arange(len(gallery))
 
 
 def _blurred(directions: FloatArray, cosine: float, rng: np.random.Generator) -> FloatArray:

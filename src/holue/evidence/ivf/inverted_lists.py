@@ -60,21 +60,22 @@ class InvertedLists:
         return np.diff(self.starts)
 
     @cached_property
-    def mean_lengths(self) -> Float32Array:
-        """``r_l`` in float32 (L,): what a centre's score is multiplied with to be the list's mean score."""
-        return self.lengths.astype(np.float32)
+    def everybody(self) -> Rows:
+        """The places 0 … K − 1 of all vectors."""
+        return np.arange(len(self.rows))
+
+    @cached_property
+    def places(self) -> Rows:
+        """Where each gallery row (K,) is among the vectors."""
+        places = np.empty_like(self.rows)
+        places[self.rows] = self.everybody
+        return places
 
     def of_rows(self) -> Rows:
         """The list of each gallery row (K,)."""
         own = np.empty_like(self.rows)
         own[self.rows] = np.repeat(np.arange(len(self)), self.sizes)
         return own
-
-    @cached_property
-    def scatter(self) -> Float32Array:
-        """The mean squared distance of a list's rows to their mean, per coordinate (L,): ``v_l = (1 − r_l²)/d``."""
-        scatter: Float32Array = (np.maximum(1.0 - self.lengths**2, 0.0) / self.vectors.shape[1]).astype(np.float32)
-        return scatter
 
     def elongation(self, probes: FloatArray) -> Float64Array:
         """How much more the rows scatter in the direction of each probe (n,) than on average: ``zᵀWz d / tr W``."""

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.block import NOBODY
 from holue.evidence.ivf.list_loops import Float32Array as Float32Array
 from holue.evidence.ivf.list_loops import visit, visitors_of
 from holue.evidence.threads.thread_pool import parallel_map
@@ -62,7 +63,8 @@ class CoarseQuantizer:
         least = np.partition(scores, -n_coarse, axis=1)[:, -n_coarse]
         visitors, firsts = visitors_of(scores >= least[:, None])
         best = Accumulator.start(len(block), np.empty(0), 1)
-        visit(block, self.centres, self.starts, visitors, firsts, best.arrays)
+        everybody = np.arange(len(self.centres))
+        visit(block, self.centres, everybody, NOBODY, self.starts, visitors, firsts, best.arrays)
         nearest, score = best.top_index[:, 0], best.top_scores[:, 0]
         worst = np.argpartition(score, int(rechecked * len(block)))[: int(rechecked * len(block))]
         nearest[worst] = _best(block[worst], self.centres)

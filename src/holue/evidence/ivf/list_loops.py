@@ -79,8 +79,10 @@ def _load_into_cache(vectors, begin, end):
 
 
 @njit(cache=True, nogil=True)
-def visit(probes, vectors, starts, visitors, firsts, sums):
+def visit(probes, vectors, places, gone, starts, visitors, firsts, sums):
     """Read every list into the sums of its visitors: the probes ``visitors[firsts[l] : firsts[l + 1]]`` visit list ``l``.
+
+    ``places`` (K,) name the vectors; ``gone`` (K,) is who has left, and empty where nobody has.
 
     Of many probes the sweep multiplies three at once, and one or two left over more slowly than three: empty ones fill up, whose
     sums stand so high that nothing is ever added to them.
@@ -90,7 +92,7 @@ def visit(probes, vectors, starts, visitors, firsts, sums):
     top_scores, top_index, sharpness, slope, peak, mass, moment = sums
     k, m = top_scores.shape[1], sharpness.shape[0]
     held = np.empty((per_visit, dim), dtype=np.float32)
-    scores = np.empty((per_visit, CHUNK), dtype=np.float32)
+    scores, holes = np.empty((per_visit, CHUNK), dtype=np.float32), np.empty((3, CHUNK), dtype=np.int64)
     held_scores, held_index = np.empty((per_visit, k)), np.empty((per_visit, k), dtype=np.int64)
     held_peak, held_mass, held_moment = np.empty(per_visit), np.empty((per_visit, m)), np.empty((per_visit, m))
     loaded = np.float32(0.0)
@@ -116,8 +118,8 @@ def visit(probes, vectors, starts, visitors, firsts, sums):
                 held_mass[:filled],
                 held_moment[:filled],
             )
-            rows = vectors[starts[number] : starts[number + 1]]
-            sweep(held[:filled], rows, starts[number], scores[:filled], part)
+            span = slice(starts[number], starts[number + 1])
+            sweep(held[:filled], vectors[span], places[span], gone[span], scores[:filled], holes, part)
             for i in range(count):
                 probe = visitors[first + i]
                 top_scores[probe], top_index[probe] = held_scores[i], held_index[i]

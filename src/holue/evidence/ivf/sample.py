@@ -27,8 +27,6 @@ class Sample:
     at: Rows  # (M,) places among the lists' vectors
     levels: Rows  # (levels + 1,)
     counts: Float32Array  # (L,) q, the rows that each list gives
-    expansion: Float32Array  # (L,) n/q, the rows of its list that one sampled row stands for
-    square: Float32Array  # (L,) n (n − q) / q², what makes its square a variance
     vectors: Float32Array  # (M, d)
 
     @classmethod
@@ -49,9 +47,7 @@ class Sample:
         label = np.searchsorted(lists.starts, at, side="right") - 1
         counts = np.bincount(label, minlength=len(lists))
         widths = [int((counts > level).sum()) for level in range(int(counts.max()))]
-        n, q = lists.sizes.astype(np.float64), counts.astype(np.float64)
-        q32, expansion, square = (each.astype(np.float32) for each in (q, n / q, n * (n - q) / q**2))
-        return cls(at, np.concatenate([[0], np.cumsum(widths)]), q32, expansion, square, lists.vectors[at])
+        return cls(at, np.concatenate([[0], np.cumsum(widths)]), counts.astype(np.float32), lists.vectors[at])
 
     def __len__(self) -> int:
         return len(self.at)

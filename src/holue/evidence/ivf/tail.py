@@ -26,10 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.ivf.inverted_lists import InvertedLists
 from holue.evidence.ivf.kmeans import Float32Array
-from holue.evidence.ivf.list_loops import estimate, expect_highest, products
-from holue.evidence.ivf.sample import Mask, Sample
+from holue.evidence.ivf.list_loops import estimate, expect_highest
+from holue.evidence.ivf.living_lists import LivingLists
+from holue.evidence.ivf.sample import Mask
 from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.gallery.embeddings import Float64Array
 
@@ -45,17 +45,16 @@ class Unread:
     means: Float32Array  # (n, L) the lists' mean scores s̄_l
     near: Mask  # (n, L) whether a list was read
     elongation: Float64Array  # (n,) how much more the rows scatter in the direction of each probe than on average
-    lists: InvertedLists
-    sample: Sample
+    living: LivingLists
 
     def of(self, rows: slice) -> Unread:
         """Those of some probes."""
         parts = self.probes[rows], self.means[rows], self.near[rows], self.elongation[rows]
-        return Unread(*parts, self.lists, self.sample)
+        return Unread(*parts, self.living)
 
     def measure(self, a: float) -> Measured:
         """The unread mass at one sharpness, expected and sampled."""
-        scores = products(self.probes, self.sample.vectors)
+        scores = self.living.sampled.products(self.probes)
         return _measure(self, scores, a)
 
     def highest(self, sharpness: Float64Array, log_seen: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -64,7 +63,7 @@ class Unread:
         Nothing, where it would be nothing beside what was seen.
         """
         log_mass, mean = np.empty((2, len(self.probes), len(sharpness)))
-        lists = self.lists
+        lists = self.living
         expect_highest(
             self.means, self.near, lists.sizes, lists.scatter, self.elongation, sharpness, log_seen, log_mass, mean
         )
@@ -96,9 +95,9 @@ def with_tail(
     whole[0], whole[1] = log_seen, mean_seen
     if unread.near.all():
         return whole
-    within = sharpness <= unread.sample.reach
+    within = sharpness <= unread.living.sample.reach
     if within.any():
-        scores = products(unread.probes, unread.sample.vectors)
+        scores = unread.living.sampled.products(unread.probes)
         for column in np.flatnonzero(within):
             a = float(sharpness[column])
             measured = _measure(unread, scores, a)
@@ -113,7 +112,7 @@ Estimate = tuple[Float64Array, Float64Array, Float64Array, Float64Array]
 
 
 def _measure(unread: Unread, scores: Float32Array, a: float) -> Measured:
-    lists, sample = unread.lists, unread.sample
+    lists, sample = unread.living, unread.living.sample
     sums, log_unit = np.empty((len(unread.probes), 8)), np.empty(len(unread.probes))
     estimate(
         scores,
@@ -123,8 +122,8 @@ def _measure(unread: Unread, scores: Float32Array, a: float) -> Measured:
         unread.elongation,
         sample.levels,
         sample.counts,
-        sample.expansion,
-        sample.square,
+        lists.expansion,
+        lists.square,
         a,
         log_unit,
         sums,

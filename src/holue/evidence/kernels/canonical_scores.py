@@ -64,13 +64,34 @@ def canonical_score(rows, row, probes, i):
 
 
 @njit(cache=True, nogil=True)
-def score_rows(rows, first_row, wanted, probes, scores):
-    """Write the canonical scores of the ``wanted`` (n, R) rows that ``rows`` holds; they are numbered from ``first_row``."""
-    last = first_row + rows.shape[0]
+def row_of(numbers, number):
+    """The row of a number among ascending ``numbers``, −1 where it is not there; direct where they are contiguous."""
+    n = numbers.shape[0]
+    if n == 0 or number < numbers[0] or number > numbers[n - 1]:
+        return -1
+    if numbers[n - 1] - numbers[0] == n - 1:
+        return number - numbers[0]
+    row, last = 0, n - 1
+    while row < last:
+        middle = (row + last) // 2
+        if numbers[middle] < number:
+            row = middle + 1
+        else:
+            last = middle
+    return row if numbers[row] == number else -1
+
+
+@njit(cache=True, nogil=True)
+def score_numbers(rows, numbers, gone, wanted, probes, scores):
+    """Write the canonical scores of the ``wanted`` (n, R) numbers that ``rows`` holds and that have not left.
+
+    ``gone`` is empty where nobody has.
+    """
     for i in range(wanted.shape[0]):
         for j in range(wanted.shape[1]):
-            if first_row <= wanted[i, j] < last:
-                scores[i, j] = canonical_score(rows, wanted[i, j] - first_row, probes, i)
+            row = row_of(numbers, wanted[i, j])
+            if row >= 0 and (gone.shape[0] == 0 or not gone[row]):
+                scores[i, j] = canonical_score(rows, row, probes, i)
 
 
 @njit(cache=True, nogil=True)

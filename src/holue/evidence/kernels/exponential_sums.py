@@ -27,6 +27,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from holue.evidence.kernels.holes import fill_holes, find_holes, move_columns
 from holue.evidence.kernels.row_products import multiply_rows
 from holue.evidence.kernels.simd import (
     FLOATS,
@@ -182,15 +183,15 @@ def _weigh_chunk(row, peak, slope):
 
 
 @njit(cache=True, nogil=True)
-def _insert(row, first_subject, top_scores, top_index):
-    """Insert scores into one probe's running top; an equal score never displaces a smaller index."""
+def _insert(row, numbers, top_scores, top_index):
+    """Insert the scores of some numbers into one probe's running top; an equal score never displaces a smaller number."""
     last = top_scores.shape[0] - 1
     worst = top_scores[last]
     for j in range(row.shape[0]):
         if row[j] < worst:
             continue
-        score, subject = row[j], first_subject + j
-        # Blocks may come in any order, so an equal score has to compare indices.
+        score, subject = row[j], numbers[j]
+        # Blocks may come in any order, so an equal score has to compare numbers.
         if score == worst and top_index[last] <= subject:
             continue
         place = last
@@ -206,8 +207,25 @@ def _insert(row, first_subject, top_scores, top_index):
 
 
 @njit(cache=True, nogil=True)
-def absorb_cosines(scores, width, first_subject, sums):
-    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums."""
+def absorb_living(scores, width, numbers, begin, holes, count, moves, sums):
+    """``absorb_cosines`` for those of the rows ``begin .. begin + width`` who have not left.
+
+    ``holes`` (3, CHUNK) was filled by ``find_holes``; its last row is filled with numbers.
+    """
+    if count == width:
+        absorb_cosines(scores, width, numbers[begin : begin + width], sums)
+    else:
+        move_columns(scores, holes, moves)
+        fill_holes(numbers, begin, count, holes, moves, holes[2])
+        absorb_cosines(scores, count, holes[2], sums)
+
+
+@njit(cache=True, nogil=True)
+def absorb_cosines(scores, width, numbers, sums):
+    """Add the first ``width`` columns of contiguous float32 ``scores`` to the running top, maximum and sums.
+
+    ``numbers`` (width,) are the columns' subjects, and read only where one enters the top.
+    """
     top_scores, top_index, sharpness, slope, peak, mass, moment = sums
     top_k = top_scores.shape[1]
     for i in range(top_scores.shape[0]):
@@ -218,7 +236,7 @@ def absorb_cosines(scores, width, first_subject, sums):
                 for at in range(0, row.shape[0], GROUP):
                     group = row[at : min(at + GROUP, row.shape[0])]
                     if _maximum(group) >= top_scores[i, top_k - 1]:
-                        _insert(group, first_subject + begin + at, top_scores[i], top_index[i])
+                        _insert(group, numbers[begin + at :], top_scores[i], top_index[i])
             if best > peak[i]:
                 if peak[i] > -np.inf:
                     rise = best - peak[i]
@@ -309,15 +327,17 @@ def multiply(probes, block, begin, width, scores, at):
 
 
 @njit(cache=True, nogil=True)
-def sweep(probes, block, first_subject, scores, sums):
+def sweep(probes, block, numbers, gone, scores, holes, sums):
     """Multiply and absorb chunk by chunk: for few probes, where a gallery row is worth reading only once.
 
-    ``scores`` (n, CHUNK) is a scratch buffer.
+    ``gone`` is empty where nobody has left. ``scores`` (n, CHUNK) and ``holes`` (3, CHUNK) are scratch buffers.
     """
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
-        multiply(probes, block, begin, width, scores, 0)
-        absorb_cosines(scores, width, first_subject + begin, sums)
+        count, moves = find_holes(gone, begin, width, holes)
+        if count > 0:
+            multiply(probes, block, begin, width, scores, 0)
+            absorb_living(scores, width, numbers, begin, holes, count, moves, sums)
 
 
 @njit(cache=True, nogil=True)
@@ -332,11 +352,11 @@ def close_sums(sharpness, peak, mass, moment, log_mass, mean_score):
 
 
 @njit(cache=True, nogil=True)
-def absorb_top(scores, first_subject, top_scores, top_index):
+def absorb_top(scores, numbers, top_scores, top_index):
     """Insert a block's scores, of any precision, into the running top."""
     if top_scores.shape[1] > 0:
         for i in range(scores.shape[0]):
-            _insert(scores[i], first_subject, top_scores[i], top_index[i])
+            _insert(scores[i], numbers, top_scores[i], top_index[i])
 
 
 @njit(cache=True, nogil=True)

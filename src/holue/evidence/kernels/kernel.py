@@ -9,20 +9,28 @@ where that matters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.accumulator import Accumulator
+from holue.evidence.block import Block
 from holue.evidence.kernels.canonical_scores import score_all
-from holue.evidence.kernels.exponential_sums import CHUNK, absorb_cosines, absorb_mass, absorb_top, sweep
+from holue.evidence.kernels.exponential_sums import (
+    CHUNK,
+    absorb_cosines,
+    absorb_mass,
+    absorb_top,
+    sweep,
+)
+from holue.evidence.kernels.holes import fill_holes, find_holes, holes_scratch, move_columns
 from holue.evidence.kernels.packed_panels import PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch, sweep_panels
 from holue.evidence.link import Link, cosine_link
 from holue.gallery.embeddings import Float64Array, FloatArray
 
 Float32Array = npt.NDArray[np.float32]
-Scratch = tuple[FloatArray, ...]
+Scratch = tuple[npt.NDArray[Any], ...]
 
 FEW_PROBES = 64
 """Up to so many probes the sweep is faster than the matrix library; measured at d = 128 and 512."""
@@ -50,8 +58,8 @@ class Kernel(Protocol):
         """A worker's own scratch buffers, made once: allocating them for each block costs a tenth of the scan."""
         ...
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
-        """Take one gallery block, whose first row is ``first_subject`` of the gallery, into the sums."""
+    def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
+        """Take those of one gallery block who have not left into the sums."""
         ...
 
 
@@ -81,16 +89,20 @@ class LinkedKernel:
         """None: the link makes new arrays anyway."""
         return ()
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
+    def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
-        held = block.astype(self.probes.dtype, copy=False)
+        held, numbers, there = block.rows.astype(self.probes.dtype, copy=False), block.numbers, ~block.gone
+        if len(there):
+            numbers = numbers[there]
         for first in range(0, len(self.probes), PROBE_BLOCK):
             rows = slice(first, first + PROBE_BLOCK)
             part = sums.rows(rows)
             scores = self.probes[rows] @ held.T
-            absorb_top(scores, first_subject, part.top_scores, part.top_index)
+            if len(there):
+                scores = scores[:, there]
+            absorb_top(scores, numbers, part.top_scores, part.top_index)
             absorb_mass(self.link(scores, first), part.sharpness, part.peak, part.mass, part.moment)
-        sums.n_subjects += len(block)
+        sums.n_subjects += block.n_living
 
 
 @dataclass(frozen=True)
@@ -109,12 +121,14 @@ class CanonicalKernel:
         """For the scores of one block."""
         return (np.empty((len(self.probes), CHUNK)),)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
+    def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
-        scores = scratch[0][:, : len(block)]
-        score_all(np.ascontiguousarray(block, dtype=np.result_type(block.dtype, np.float32)), self.probes, scores)
-        absorb_top(scores, first_subject, sums.top_scores, sums.top_index)
-        sums.n_subjects += len(block)
+        scores, numbers, dtype = scratch[0][:, : len(block.rows)], block.numbers, np.result_type(block.rows, np.float32)
+        score_all(np.ascontiguousarray(block.rows, dtype=dtype), self.probes, scores)
+        if len(block.gone):
+            scores, numbers = scores[:, ~block.gone], numbers[~block.gone]
+        absorb_top(scores, numbers, sums.top_scores, sums.top_index)
+        sums.n_subjects += block.n_living
 
 
 @dataclass(frozen=True)
@@ -133,16 +147,22 @@ class ProductKernel:
         """For the scores of one block of probes with one of subjects."""
         return (np.empty(min(len(self.probes), PROBE_BLOCK) * self.block_rows, dtype=np.float32),)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
+    def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
-        held = block.astype(np.float32, copy=False)
+        held, numbers, width = block.rows.astype(np.float32, copy=False), block.numbers, len(block.rows)
+        holes = holes_scratch(width if len(block.gone) else 0)
+        count, moves = find_holes(block.gone, 0, width, holes)
+        if count < width:
+            fill_holes(numbers, 0, count, holes, moves, holes[2])
+            numbers = holes[2]
         for first in range(0, len(self.probes), PROBE_BLOCK):
             rows = slice(first, first + PROBE_BLOCK)
             probes = self.probes[rows]
             scores = scratch[0][: len(probes) * len(held)].reshape(len(probes), len(held))
             np.matmul(probes, held.T, out=scores)
-            absorb_cosines(scores, len(block), first_subject, sums.rows(rows).arrays)
-        sums.n_subjects += len(block)
+            move_columns(scores, holes, moves)
+            absorb_cosines(scores, count, numbers, sums.rows(rows).arrays)
+        sums.n_subjects += block.n_living
 
 
 @dataclass(frozen=True)
@@ -159,14 +179,15 @@ class PanelKernel:
         return SWEEP_BLOCK
 
     def scratch(self) -> Scratch:
-        """For the panels of one chunk and the scores of some probes."""
-        return panel_scratch(self.probes.shape[1], np.float32), np.empty((PROBES_PER_PASS, CHUNK), dtype=np.float32)
+        """For the panels of one chunk, the scores of some probes, and who of the chunk has not left."""
+        scores = np.empty((PROBES_PER_PASS, CHUNK), dtype=np.float32)
+        return panel_scratch(self.probes.shape[1], np.float32), scores, holes_scratch(CHUNK)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
+    def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
-        held = np.ascontiguousarray(block, dtype=np.float32)
-        sweep_panels(self.tiles, held, first_subject, *scratch, sums.arrays)
-        sums.n_subjects += len(block)
+        held = np.ascontiguousarray(block.rows, dtype=np.float32)
+        sweep_panels(self.tiles, held, block.numbers, block.gone, *scratch, sums.arrays)
+        sums.n_subjects += block.n_living
 
 
 @dataclass(frozen=True)
@@ -182,11 +203,11 @@ class SweepKernel:
         return SWEEP_BLOCK
 
     def scratch(self) -> Scratch:
-        """For the scores of one chunk."""
-        return (np.empty((len(self.probes), CHUNK), dtype=np.float32),)
+        """For the scores of one chunk, and who of it has not left."""
+        return np.empty((len(self.probes), CHUNK), dtype=np.float32), holes_scratch(CHUNK)
 
-    def add(self, sums: Accumulator, block: FloatArray, first_subject: int, scratch: Scratch) -> None:
+    def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
-        held = np.ascontiguousarray(block, dtype=np.float32)
-        sweep(self.probes, held, first_subject, *scratch, sums.arrays)
-        sums.n_subjects += len(block)
+        held = np.ascontiguousarray(block.rows, dtype=np.float32)
+        sweep(self.probes, held, block.numbers, block.gone, *scratch, sums.arrays)
+        sums.n_subjects += block.n_living

@@ -22,7 +22,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _INDEX, _LINE, CHUNK, RunningSums, absorb_cosines
+from holue.evidence.kernels.exponential_sums import _INDEX, _LINE, CHUNK, RunningSums, absorb_living
+from holue.evidence.kernels.holes import find_holes
 from holue.evidence.kernels.row_products import floats, halves
 from holue.evidence.kernels.simd import (
     FLOATS,
@@ -208,13 +209,16 @@ def multiply_panels(panels, width, tiles, first_tile, last_tile, scores, block, 
 
 
 @njit(cache=True, nogil=True)
-def sweep_panels(tiles, block, first_subject, panels, scores, sums):
-    """Multiply and absorb chunk by chunk, some probes at a time."""
+def sweep_panels(tiles, block, numbers, gone, panels, scores, holes, sums):
+    """Multiply and absorb chunk by chunk, some probes at a time; ``gone`` is empty where nobody has left."""
     n = sums.peak.shape[0]
     per_pass = PROBES_PER_PASS // PANEL_PROBES
     last_whole = (tiles.shape[0] // per_pass - 1) * per_pass  # the last group of tiles that is whole
     for begin in range(0, block.shape[0], CHUNK):
         width = min(CHUNK, block.shape[0] - begin)
+        count, moves = find_holes(gone, begin, width, holes)
+        if count == 0:
+            continue
         pack_panels(block, begin, width, panels)
         for tile in range(0, tiles.shape[0], per_pass):
             last_tile = min(tile + per_pass, tiles.shape[0])
@@ -231,4 +235,4 @@ def sweep_panels(tiles, block, first_subject, panels, scores, sums):
                 sums.mass[own],
                 sums.moment[own],
             )
-            absorb_cosines(scores[: own.stop - at], width, first_subject + begin, part)
+            absorb_living(scores[: own.stop - at], width, numbers, begin, holes, count, moves, part)

@@ -184,10 +184,10 @@ def _first_bit(typing_context, bits):
 
 
 @njit(cache=True, nogil=True)
-def _list(scratch, size, first_subject, i, keys, subjects):
-    """Put the first keys of a chunk among the highest of probe ``i``; the rest of ``scratch`` is −inf.
+def _list(scratch, size, numbers, i, keys, subjects):
+    """Put the first keys of a chunk, of subjects ``numbers``, among the highest of probe ``i``; the rest of ``scratch`` is −inf.
 
-    Subjects come in the gallery's order, so one with an equal key stays behind those before it.
+    A subject with an equal key stays behind those that came before it.
     """
     last = keys.shape[1] - 1
     for at in range(0, size, _STEP):
@@ -202,7 +202,7 @@ def _list(scratch, size, first_subject, i, keys, subjects):
                     subjects[i, place] = subjects[i, place - 1]
                     place -= 1
                 keys[i, place] = key
-                subjects[i, place] = first_subject + j
+                subjects[i, place] = numbers[j]
 
 
 @njit(cache=True, nogil=True)
@@ -221,10 +221,11 @@ def _round_to_keys(row, errors, keys):
 
 
 @njit(cache=True, nogil=True)
-def absorb_scores(scores, width, errors, begin, first_subject, scratch, bounded):
-    """Add the first ``width`` columns of ``scores``, the rows ``begin ..`` of a part, to the highest keys and the seven sums.
+def absorb_scores(scores, width, errors, numbers, scratch, bounded):
+    """Add the first ``width`` columns of ``scores`` to the highest keys and the seven sums.
 
-    ``scratch`` (CHUNK,) is for the keys of a chunk: made anew for each, it would cost a tenth of a scan of one probe.
+    ``errors`` and ``numbers`` (width,) are those of the columns' rows. ``scratch`` (CHUNK,) is for the keys of a chunk: made anew
+    for each, it would cost a tenth of a scan of one probe.
     """
     keys, subjects, sharpness, slope, peak, sums = bounded
     last = keys.shape[1] - 1
@@ -232,11 +233,11 @@ def absorb_scores(scores, width, errors, begin, first_subject, scratch, bounded)
         for start in range(0, width, CHUNK):
             size = min(CHUNK, width - start)
             row = scores[i, start : start + size]
-            error = errors[begin + start : begin + start + size]
+            error = errors[start : start + size]
             scratch[size:] = -np.inf
             most = _round_to_keys(row, error, scratch)
             if most > keys[i, last]:
-                _list(scratch, size, first_subject + start, i, keys, subjects)
+                _list(scratch, size, numbers[start:], i, keys, subjects)
             if most > peak[i]:
                 best = _maximum(row)
                 if best > peak[i]:
@@ -250,7 +251,7 @@ def absorb_scores(scores, width, errors, begin, first_subject, scratch, bounded)
 
 
 @njit(cache=True, nogil=True)
-def absorb_probes(scores, at, width, errors, begin, first_subject, scratch, bounded):
+def absorb_probes(scores, at, width, errors, numbers, scratch, bounded):
     """``absorb_scores`` for some of the probes, from ``at`` on: as many as there are, and as ``scores`` has rows for."""
     last = min(at + scores.shape[0], bounded.keys.shape[0])
     own = slice(at, last)
@@ -262,7 +263,7 @@ def absorb_probes(scores, at, width, errors, begin, first_subject, scratch, boun
         bounded.peak[own],
         bounded.sums[own],
     )
-    absorb_scores(scores[: last - at], width, errors, begin, first_subject, scratch, part)
+    absorb_scores(scores[: last - at], width, errors, numbers, scratch, part)
 
 
 @njit(cache=True, nogil=True)
@@ -272,7 +273,7 @@ def combine(bounded, other):
     other_keys, other_subjects, _, _, other_peak, other_sums = other
     for i in range(keys.shape[0]):
         for j in range(other_keys.shape[1]):
-            _insert(other_keys[i, j : j + 1], other_subjects[i, j], keys[i], subjects[i])
+            _insert(other_keys[i, j : j + 1], other_subjects[i, j : j + 1], keys[i], subjects[i])
         if other_peak[i] > peak[i]:
             if peak[i] > -np.inf:
                 lift(sums[i], sharpness, other_peak[i] - peak[i])

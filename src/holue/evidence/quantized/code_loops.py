@@ -17,22 +17,32 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from holue.evidence.kernels.exponential_sums import _INDEX, CHUNK, multiply
+from holue.evidence.kernels.holes import fill_holes, find_holes, move_columns
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, multiply_panels, pack_panels
 from holue.evidence.kernels.row_products import halves, multiply_rows
 from holue.evidence.kernels.simd import INT64, VECTOR_LENGTH, row_starts, save
-from holue.evidence.quantized.bounded_loops import absorb_probes, absorb_scores
+from holue.evidence.quantized.bounded_loops import absorb_probes
 from holue.sphere.compiled import njit
 
 
 class Span(NamedTuple):
-    """The rows ``first .. last`` of a compressed part, which begins at subject ``first_subject`` of the gallery."""
+    """The rows ``first .. last`` of a compressed part."""
 
     codes: npt.NDArray[np.generic]
     scales: npt.NDArray[np.float32]
     errors: npt.NDArray[np.float32]
+    numbers: npt.NDArray[np.int64]
+    gone: npt.NDArray[np.bool_]  # who has left; empty where nobody has
     first: int
     last: int
-    first_subject: int
+
+
+class ChunkScratch(NamedTuple):
+    """Scratch buffers for one chunk of rows."""
+
+    holes: npt.NDArray[np.int64]  # (3, CHUNK) which columns move to where somebody has left, and numbers
+    errors: npt.NDArray[np.float32]  # (CHUNK,) of those who have not left
+    keys: npt.NDArray[np.float32]  # (CHUNK,)
 
 
 UNPACKED = 64
@@ -73,48 +83,84 @@ def unpack(codes, begin, width, scratch):
 
 
 @njit(cache=True, nogil=True)
+def chunk_scratch():
+    """Scratch buffers, made once for a span."""
+    holes = np.empty((3, CHUNK), dtype=np.int64)
+    return ChunkScratch(holes, np.empty(CHUNK, dtype=np.float32), np.empty(CHUNK, dtype=np.float32))
+
+
+@njit(cache=True, nogil=True)
+def find_living(span, begin, width, scratch):
+    """How many of the rows ``begin .. begin + width`` have not left, and how many columns move; numbers and errors follow."""
+    count, moves = find_holes(span.gone, begin, width, scratch.holes)
+    if count < width:
+        fill_holes(span.numbers, begin, count, scratch.holes, moves, scratch.holes[2])
+        fill_holes(span.errors, begin, count, scratch.holes, moves, scratch.errors)
+    return count, moves
+
+
+@njit(cache=True, nogil=True)
+def absorb_rows(scores, at, span, begin, width, scratch, count, moves, bounded):
+    """Add the scores of those of the rows ``begin .. begin + width`` who have not left, with the probes from ``at`` on."""
+    if count == width:
+        rows = slice(begin, begin + width)
+        absorb_probes(scores, at, width, span.errors[rows], span.numbers[rows], scratch.keys, bounded)
+    else:
+        move_columns(scores, scratch.holes, moves)
+        absorb_probes(scores, at, count, scratch.errors, scratch.holes[2], scratch.keys, bounded)
+
+
+@njit(cache=True, nogil=True)
 def sweep_codes(span, probes, steps, scores, bounded):
     """Multiply the codes of a span themselves, chunk by chunk; ``steps`` is what a probe's code is worth."""
-    codes, scales, errors, first, last, first_subject = span
-    scratch = np.empty(CHUNK, dtype=np.float32)
+    codes, scales, _, _, _, first, last = span
+    scratch = chunk_scratch()
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
+        count, moves = find_living(span, begin, width, scratch)
+        if count == 0:
+            continue
         for j in range(0, width, VECTOR_LENGTH):
             for i in range(probes.shape[0]):
                 multiply_rows(codes, begin + j, last - 1, probes, i, codes.shape[1], scores, j)
         for i in range(probes.shape[0]):
             for j in range(width):
                 scores[i, j] *= scales[begin + j] * steps[i]
-        absorb_scores(scores, width, errors, begin, first_subject + begin, scratch, bounded)
+        absorb_rows(scores, 0, span, begin, width, scratch, count, moves, bounded)
 
 
 @njit(cache=True, nogil=True)
 def sweep_unpacked(span, probes, rows, scores, bounded):
     """Unpack some float16 rows of a span at a time to float32 ``rows`` (UNPACKED, width), and multiply them there."""
-    codes, _, errors, first, last, first_subject = span
-    scratch = np.empty(CHUNK, dtype=np.float32)
+    codes, _, _, _, _, first, last = span
+    scratch = chunk_scratch()
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
+        count, moves = find_living(span, begin, width, scratch)
+        if count == 0:
+            continue
         for at in range(0, width, UNPACKED):
             size = min(UNPACKED, width - at)
             unpack(codes, begin + at, size, rows)
             multiply(probes, rows, 0, size, scores, at)
-        absorb_scores(scores, width, errors, begin, first_subject + begin, scratch, bounded)
+        absorb_rows(scores, 0, span, begin, width, scratch, count, moves, bounded)
 
 
 @njit(cache=True, nogil=True)
 def sweep_half_panels(span, tiles, panels, scores, bounded):
     """Pack some float16 rows of a span into float32 panels, and multiply them with some probes at a time."""
-    codes, _, errors, first, last, first_subject = span
+    codes, _, _, _, _, first, last = span
     per_pass = PROBES_PER_PASS // PANEL_PROBES
-    scratch = np.empty(CHUNK, dtype=np.float32)
+    scratch = chunk_scratch()
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
+        count, moves = find_living(span, begin, width, scratch)
+        if count == 0:
+            continue
         pack_panels(codes, begin, width, panels)
         for tile in range(0, tiles.shape[0], per_pass):
             multiply_panels(panels, width, tiles, tile, min(tile + per_pass, tiles.shape[0]), scores, codes, 0)
-            at, subject = tile * PANEL_PROBES, first_subject + begin
-            absorb_probes(scores, at, width, errors, begin, subject, scratch, bounded)
+            absorb_rows(scores, tile * PANEL_PROBES, span, begin, width, scratch, count, moves, bounded)
 
 
 @njit(cache=True, nogil=True)

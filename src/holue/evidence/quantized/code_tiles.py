@@ -40,7 +40,7 @@ from holue.evidence.kernels.simd import (
     shuffle,
     transposed,
 )
-from holue.evidence.quantized.bounded_loops import absorb_probes
+from holue.evidence.quantized.code_loops import absorb_rows, chunk_scratch, find_living
 from holue.sphere.compiled import njit
 
 _SHORTS, _MANY_INTS = ir.VectorType(ir.IntType(16), 16), ir.VectorType(INT32, 16)
@@ -157,13 +157,16 @@ def multiply_codes(panels, width, probes, first_tile, last_tile, scales, steps, 
 @njit(cache=True, nogil=True)
 def sweep_tiles(span, probes, steps, panels, scores, bounded):
     """Multiply the codes of a span with all probes, chunk by chunk and some probes at a time."""
-    codes, scales, errors, first, last, first_subject = span
+    codes, scales, _, _, _, first, last = span
     tiles = probes.shape[0]
     worth = np.zeros(CHUNK, dtype=np.float32)
     per_pass = PROBES_PER_PASS // PANEL_PROBES
-    scratch = np.empty(CHUNK, dtype=np.float32)
+    scratch = chunk_scratch()
     for begin in range(first, last, CHUNK):
         width = min(CHUNK, last - begin)
+        count, moves = find_living(span, begin, width, scratch)
+        if count == 0:
+            continue
         worth[:width] = scales[begin : begin + width]
         if tiles > per_pass:
             pack_codes(codes, begin, width, panels)
@@ -175,5 +178,4 @@ def sweep_tiles(span, probes, steps, panels, scores, bounded):
                     size = min(PANEL_SUBJECTS, width - j)
                     pack_codes(codes, begin + j, size, panels)
                     multiply_codes(panels, size, probes, 0, tiles, worth, steps, scores, j)
-            at, subject = tile * PANEL_PROBES, first_subject + begin
-            absorb_probes(scores, at, width, errors, begin, subject, scratch, bounded)
+            absorb_rows(scores, tile * PANEL_PROBES, span, begin, width, scratch, count, moves, bounded)

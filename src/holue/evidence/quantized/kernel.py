@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.kernels.holes import fill_holes, find_holes, holes_scratch, move_columns
 from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch
 from holue.evidence.kernels.row_products import RUNNING
@@ -222,7 +223,14 @@ class UnpackedProductKernel:
         """Take in some rows."""
         for begin in range(span.first, span.last, PRODUCT_BLOCK):
             width = min(PRODUCT_BLOCK, span.last - begin)
-            rows = scratch[1][:width]
+            rows, block = scratch[1][:width], slice(begin, begin + width)
+            numbers, errors = span.numbers[block], span.errors[block]
+            holes = holes_scratch(width if len(span.gone) else 0)
+            count, moves = find_holes(span.gone, begin, width, holes)
+            if count < width:
+                numbers, errors = holes[2], np.empty(width, dtype=np.float32)
+                fill_holes(span.numbers, begin, count, holes, moves, numbers)
+                fill_holes(span.errors, begin, count, holes, moves, errors)
             if reads_halves():
                 unpack(span.codes, begin, width, rows)
             else:
@@ -231,5 +239,6 @@ class UnpackedProductKernel:
                 probes = self.probes[at : at + PROBE_BLOCK]
                 scores = scratch[0][: len(probes) * width].reshape(len(probes), width)
                 np.matmul(probes, rows.T, out=scores)
+                move_columns(scores, holes, moves)
                 own = sums.rows(slice(at, at + PROBE_BLOCK))
-                absorb_scores(scores, width, span.errors, begin, span.first_subject + begin, scratch[2], own.arrays)
+                absorb_scores(scores, count, errors, numbers, scratch[2], own.arrays)

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.errors import InvalidParameterError
-from holue.evidence.canonical_top import Block, best_of, canonical_scores, rounding_of_scores
+from holue.evidence.block import NOBODY, Block
+from holue.evidence.canonical_top import best_of, canonical_scores, rounding_of_scores
 from holue.evidence.evidence import Evidence, concatenate
 from holue.evidence.precision import Precision
 from holue.evidence.quantized.bounded_sums import BoundedSums
@@ -31,10 +32,12 @@ from holue.evidence.threads.blas import single_threaded
 from holue.evidence.threads.thread_pool import parallel_map
 from holue.gallery.compressed import CompressedGallery
 from holue.gallery.embeddings import Float64Array, FloatArray
-from holue.gallery.gallery import Gallery
 
 LISTED = 64
 """Subjects scored exactly for every probe, at least; four times the top where that is more."""
+
+LONGEST_UNIT_ROW = 1.001
+"""At least the length of a row of a gallery: 1 up to the rounding of float16."""
 
 
 def scan_compressed(
@@ -68,10 +71,11 @@ def scan_compressed(
     probes = np.ascontiguousarray(directions, dtype=np.float64)
     kernel = compressed_kernel_for(probes, compressed)
     listed = min(n_subjects, max(LISTED, 4 * top_k))
-    workers = min(n_threads(threads, len(probes) * n_subjects * dim), n_subjects)
+    n_rows = sum(map(len, compressed.parts))
+    workers = min(n_threads(threads, len(probes) * n_rows * dim), n_rows)
 
     def read(worker: int) -> None:
-        for span in _spans(compressed, worker * n_subjects // workers, (worker + 1) * n_subjects // workers):
+        for span in _spans(compressed, worker * n_rows // workers, (worker + 1) * n_rows // workers):
             kernel.add(shares[worker], span, scratch[worker])
 
     shares = [BoundedSums.start(len(probes), a, listed) for _ in range(workers)]
@@ -93,7 +97,8 @@ def _spans(compressed: CompressedGallery, begin: int, end: int) -> Iterator[Span
     for part in compressed.parts:
         first, last = max(begin - start, 0), min(end - start, len(part))
         if first < last:
-            yield Span(part.codes, part.scales, part.errors, first, last, start)
+            gone = NOBODY if part.gone is None else part.gone
+            yield Span(part.codes, part.scales, part.errors, part.numbers, gone, first, last)
         start += len(part)
 
 
@@ -112,7 +117,7 @@ def _bounded(
     beta = kernel.beta
     largest = kernel.lengths * (compressed.largest_norm + error)
     errors = compressed.errors_of(sums.subjects.ravel()).reshape(n, listed)
-    exact = canonical_scores(_exact_parts(compressed), sums.subjects, probes, workers)
+    exact = canonical_scores(_exact_blocks(compressed), sums.subjects, probes, workers)
     log_mass, mean_score, mass_bound, mean_bound = (np.empty((n, m)) for _ in range(4))
     bound_sums(
         sums.sharpness,
@@ -142,10 +147,19 @@ def _bounded(
     return seen, seen.top_scores[:, -1] > ceiling
 
 
-def _exact_parts(compressed: CompressedGallery) -> list[Block]:
-    """The exact rows of each part, and the number of the first."""
-    starts = np.cumsum([0, *(len(part) for part in compressed.parts)]).tolist()
-    return [(start, part.exact) for start, part in zip(starts, compressed.parts)]
+def _exact_blocks(compressed: CompressedGallery) -> list[Block]:
+    """The exact rows of each part."""
+    return [Block(part.exact, part.numbers, NOBODY if part.gone is None else part.gone) for part in compressed.parts]
+
+
+def scan_in_float64(
+    directions: FloatArray, blocks: list[Block], sharpness: npt.ArrayLike, *, top_k: int, threads: int | None = None
+) -> Evidence:
+    """Evidence of some blocks of unit rows, summed in float64, with bounds of its rounding: to merge with a compressed scan."""
+    probes = np.ascontiguousarray(directions, dtype=np.float64)
+    seen = scan(probes, blocks, sharpness, top_k=top_k, threads=threads)
+    largest = np.sqrt(np.einsum("ij,ij->i", probes, probes)) * LONGEST_UNIT_ROW
+    return replace(seen, precision=float64_precision(seen, largest, probes.shape[1]))
 
 
 def _with_exact(
@@ -156,10 +170,8 @@ def _with_exact(
     threads: int | None,
 ) -> Evidence:
     """The same evidence with some probes scanned in float64, and what bounds the rounding of that."""
-    parts = tuple(part.exact for part in compressed.parts)
-    gallery = parts[0] if len(parts) == 1 else Gallery(np.arange(len(compressed)), parts)
     top_k = seen.top_index.shape[1]
-    exact = scan(probes[rows], gallery, seen.sharpness, top_k=top_k, threads=threads)
+    exact = scan(probes[rows], _exact_blocks(compressed), seen.sharpness, top_k=top_k, threads=threads)
     lengths = np.sqrt(np.einsum("ij,ij->i", probes[rows], probes[rows]))
     largest = lengths * (compressed.largest_norm + compressed.error)
     exact = replace(exact, precision=float64_precision(exact, largest, compressed.dim))

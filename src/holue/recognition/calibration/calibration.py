@@ -43,7 +43,7 @@ class Examined:
     """Validation probes read at the operating point, beside the truth."""
 
     reading: Reading
-    truth: Rows  # (n,) gallery row of each probe's own subject, −1 for strangers
+    truth: Rows  # (n,) number of each probe's own subject, −1 for strangers
     person: Rows  # (n,) a number for the person behind each probe
     own_score: Float64Array | None = None  # (n,) cosine to the own template, where it is not the gallery's
 

@@ -29,9 +29,9 @@ from holue.recognition.calibration.calibration import Examined, check_concentrat
 from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.validation import point_at_threshold
 from holue.recognition.checks import check_share
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.operating_point import OperatingPoint, tail_of
 from holue.recognition.reading import KEPT, Reading
-from holue.recognition.search import Search
 from holue.recognition.settings import Settings
 
 SCAN_THEMSELVES = ("holue-mc", "holue-closed")
@@ -100,7 +100,7 @@ def check_leave_one_out(left: LeftOut) -> None:
 
 
 def stranger_scores(left: LeftOut, threads: int | None = None) -> tuple[Float64Array, npt.NDArray[np.int64]]:
-    """Best score of every sample with its own subject left out, and the gallery row that has it."""
+    """Best score of every sample with its own subject left out, and the number of the subject that has it."""
     others = evidence_of_others(left.samples.directions, left.row, left.gallery, [], top_k=1, threads=threads)
     return np.asarray(others.top_scores[:, 0], dtype=np.float64), others.top_index[:, 0]
 
@@ -170,7 +170,7 @@ def left_out_reading(
     evidence = concatenate([with_own.take(mated), with_empty_place])
     truth = np.concatenate([left.row[mated], np.full(len(left), -1)])
     own = np.concatenate([left.own_score[mated], np.full(len(left), -np.inf)])
-    return Reading(left.samples.take(rows), Search.exact(left.gallery), point, temperature, evidence), truth, own
+    return Reading(left.samples.take(rows), GallerySearch.exact(left.gallery), point, temperature, evidence), truth, own
 
 
 def _check_same_gallery(left: LeftOut, enrolled: Gallery) -> None:
@@ -179,8 +179,8 @@ def _check_same_gallery(left: LeftOut, enrolled: Gallery) -> None:
             f"leaving one out needs the samples of the enrolled gallery: y names {len(left.gallery)} subjects, "
             f"{len(enrolled)} are enrolled, and they are not the same; pass the X and y that fit got"
         )
-    rows = enrolled.index_of(left.gallery.subjects)
-    cosine = np.einsum("ij,ij->i", Search.exact(enrolled).rows(rows), left.gallery.directions)
+    numbers = enrolled.index_of(left.gallery.subjects)
+    cosine = np.einsum("ij,ij->i", enrolled.rows(numbers), left.gallery.directions)
     off = cosine < 1 - SAME_TEMPLATE
     if off.any():
         raise CalibrationDataError(

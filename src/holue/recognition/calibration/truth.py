@@ -8,10 +8,11 @@ import numpy.typing as npt
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_labels, as_subjects
 from holue.recognition.reading import Reading
+from holue.recognition.search import Search
 
 
-def truth_rows(gallery: Gallery, y: object, n: int) -> npt.NDArray[np.int64]:
-    """Gallery row of each probe's true subject, −1 for strangers (UNKNOWN, or anyone not in this gallery)."""
+def truth_numbers(gallery: Gallery | Search, y: object, n: int) -> npt.NDArray[np.int64]:
+    """Number of each probe's true subject, −1 for strangers (UNKNOWN, or anyone not in this gallery)."""
     subjects, unknown = as_labels(y, n)
     if unknown.all():
         return np.full(n, -1, dtype=np.int64)

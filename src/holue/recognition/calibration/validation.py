@@ -13,7 +13,8 @@ from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.calibration import Examined
 from holue.recognition.calibration.fallback import usable_hold
-from holue.recognition.calibration.truth import people, truth_rows
+from holue.recognition.calibration.truth import people, truth_numbers
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.operating_point import OperatingPoint, threshold_at_fpir
 from holue.recognition.reading import Reading
 from holue.recognition.search import Search
@@ -70,8 +71,8 @@ class ValidationProbes:
         cls, probes: Embeddings, y: object, gallery: Gallery, enrolled: Gallery, subject: object = None
     ) -> ValidationProbes:
         """Probes of the subjects ``y``; ``subject`` names the person behind every probe where ``y`` does not."""
-        truth = truth_rows(gallery, y, len(probes))
-        return cls(probes, Search.exact(gallery), truth, people(y, subject, len(probes))[0], enrolled)
+        truth = truth_numbers(gallery, y, len(probes))
+        return cls(probes, GallerySearch.exact(gallery), truth, people(y, subject, len(probes))[0], enrolled)
 
     def point_at_fpir(self, settings: Settings) -> OperatingPoint:
         """The operating point at which ``target_fpir`` of the strangers are accepted."""

@@ -23,6 +23,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from scipy.special import xlogy
@@ -34,6 +35,7 @@ from holue.gallery.embeddings import Embeddings
 from holue.gallery.embeddings import Float64Array as FloatArray
 from holue.gallery.embeddings import FloatArray as AnyFloatArray
 from holue.gallery.gallery import Gallery
+from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.class_model import Posterior, close
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.search import Search
@@ -64,7 +66,8 @@ def sampled_terms(
     """
     if probes.concentrations is None:
         raise InvalidConcentrationError("Monte-Carlo HolUE samples around each probe and needs its concentration")
-    search, kappa_x = Search.exact(gallery), probes.concentrations
+    search = GallerySearch.exact(gallery) if isinstance(gallery, Gallery) else gallery
+    kappa_x = probes.concentrations
     shared = shared_directions(n_samples, probes.dim, seed)
     angles = stratified_angles(probes.dim, kappa_x, n_samples)
     log_density = kappa_x[:, None] * np.cos(angles) - np.asarray(log_hyp0f1(probes.dim, kappa_x))[:, None]
@@ -124,14 +127,16 @@ def _terms(
     n, m = log_density.shape
     sharpness = [point.concentration / temperature for point in points]
     log_mass = np.full((len(points), n, m), -np.inf)
-    one_block = len(search) <= SUBJECTS_AT_ONCE and len(search.gallery.parts) == 1
+    blocks = search.blocks(SUBJECTS_AT_ONCE)
+    first = next(blocks)
+    one_block = len(first[0]) == len(search)
     if not one_block:
-        for _, block in search.blocks(SUBJECTS_AT_ONCE):
+        for _, block in chain([first], blocks):
             for few, sampled in samples.scores(block):
                 for i, (_, _, mass) in enumerate(_weights(sampled, sharpness)):
                     log_mass[i, few] = np.logaddexp(log_mass[i, few], mass)
     terms, known = np.zeros((len(points), n, 2)), np.zeros((len(points), n))
-    for _, block in search.blocks(SUBJECTS_AT_ONCE):
+    for _, block in [first] if one_block else search.blocks(SUBJECTS_AT_ONCE):
         for few, sampled in samples.scores(block):
             for i, (weights, peak, mass) in enumerate(_weights(sampled, sharpness)):
                 if one_block:

@@ -108,24 +108,25 @@ def candidate_sets(
     The gallery is streamed: at most ``1/p`` subjects can have probability p, and few have. Probes whose last candidate is
     still in the set are read again with more, up to the whole gallery; memory is probes × the largest set among them.
     """
-    n, gallery = len(probes), search.gallery
-    subjects = [gallery.subjects[:0]] * n
+    n, n_subjects = len(probes), len(search)
+    nobody = search.names(np.empty(0, dtype=np.int64))
+    subjects = [nobody] * n
     probabilities = [np.empty(0)] * n
     log_p0 = np.empty(n)
     # A cosine of the scan and one computed alone may round differently, by some steps of the narrower precision.
-    slack = 8 * point.concentration * float(np.finfo(np.result_type(probes.directions, gallery.parts[0])).eps)
-    rows, top_k = np.arange(n), min(FIRST_TOP, len(gallery))
+    slack = 8 * point.concentration * float(np.finfo(np.result_type(probes.directions, search.dtype)).eps)
+    rows, top_k = np.arange(n), min(FIRST_TOP, n_subjects)
     while len(rows):
         # Temperature 1: the sets are made of the posterior that decides.
         reading = Reading.of(probes.take(rows), search, point, temperature=1.0, top_k=top_k, threads=threads)
         log_p = reading.posterior.log_p_top
         inside = log_p >= log_p_subject - slack
-        more = inside[:, -1] & (top_k < len(gallery))
+        more = inside[:, -1] & (top_k < n_subjects)
         log_p0[rows] = reading.posterior.log_p_unknown
         for i in np.flatnonzero(~more):
             members = inside[i]
-            subjects[rows[i]] = gallery.subjects[reading.evidence.top_index[i, members]]
+            subjects[rows[i]] = search.names(reading.evidence.top_index[i, members])
             probabilities[rows[i]] = np.exp(log_p[i, members])
-        rows, top_k = rows[more], min(8 * top_k, len(gallery))
+        rows, top_k = rows[more], min(8 * top_k, n_subjects)
     unknown = log_p0 >= log_p_unknown - slack
     return CandidateSets(tuple(subjects), tuple(probabilities), unknown, np.exp(log_p0), confidence_level)

@@ -43,7 +43,7 @@ class ConformalScores:
         person: npt.NDArray[np.int64],
         own_score: Float64Array | None = None,
     ) -> ConformalScores:
-        """From a reading of development probes; ``truth`` is the gallery row of each, −1 for strangers.
+        """From a reading of development probes; ``truth`` is the number of each one's subject, −1 for strangers.
 
         ``own_score`` is each probe's cosine to its own subject's template, where that is not the gallery's.
         """
@@ -98,7 +98,8 @@ def log_p_of_truth(
     """``log p(c)`` of each probe's own subject at T = 1; meaningless where truth is −1."""
     model, posterior = reading.point.model, reading.posterior
     if own_score is None:
-        own = reading.search.rows(np.maximum(truth, 0))
-        own_score = np.einsum("ij,ij->i", reading.probes.directions, own).astype(np.float64)
+        mated = np.flatnonzero(truth >= 0)
+        own, own_score = reading.search.rows(truth[mated]), np.zeros(len(truth))
+        own_score[mated] = np.einsum("ij,ij->i", reading.probes.directions[mated], own)
     log_p: Float64Array = posterior.log_subject_prior + model.height + model.slope * own_score - posterior.log_total
     return log_p

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from holue.errors import CalibrationDataError, InvalidParameterError, InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.calibration.fingerprint import fresh_rows
-from holue.recognition.calibration.truth import people, truth_rows
+from holue.recognition.calibration.truth import people, truth_numbers
 from holue.recognition.examination import Examination
 
 Mask = npt.NDArray[np.bool_]
@@ -127,7 +127,7 @@ class Development:
     def of(cls, examination: Examination, risk: str, unit: str, y: object, subject: object) -> Development:
         """Compare the answers of an examination with the truth."""
         reading = examination.reading
-        truth = truth_rows(reading.gallery, y, len(reading))
+        truth = truth_numbers(reading.search, y, len(reading))
         person, all_named = people(y, subject, len(reading))
         rows = fresh_rows(reading.probes, examination.calibration_fingerprints)
         reading, truth, person = reading.take(rows), truth[rows], person[rows]
@@ -149,7 +149,7 @@ class Development:
         code = np.arange(len(person)) if unit == "probe" else np.unique(person, return_inverse=True)[1]
         quality = examination.score(reading)
         decisions = Decisions(quality[counted], wrong[counted], code.astype(np.int64))
-        return cls(decisions, quality, n_subjects, len(reading.gallery))
+        return cls(decisions, quality, n_subjects, len(reading.search))
 
     def filtered_share(self, threshold: float) -> float:
         """The share of all development probes whose answer would be filtered."""

@@ -13,8 +13,10 @@ import numpy.typing as npt
 
 from holue.artifact import read_artifact, write_artifact
 from holue.errors import CorruptArtifactError
+from holue.evidence.block import NOBODY, Block
 from holue.evidence.ivf.index import ApproximateIndex, fingerprint_of
 from holue.evidence.ivf.inverted_lists import InvertedLists
+from holue.evidence.ivf.living_lists import LivingLists
 from holue.evidence.ivf.sample import Sample
 from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.gallery.embeddings import FloatArray
@@ -43,6 +45,7 @@ def load_index(directory: str | os.PathLike[str], gallery: Gallery | FloatArray)
     """Read an index of this gallery, or of an earlier version of it to which subjects were only added since."""
     content, arrays = read_artifact(directory, KIND)
     directions = gallery.directions if isinstance(gallery, Gallery) else np.asarray(gallery)
+    numbers = gallery.numbers if isinstance(gallery, Gallery) else np.arange(len(directions))
     try:
         rows, starts, at = arrays["rows"], arrays["starts"], arrays["sample"]
         known = directions[: len(rows)]
@@ -55,9 +58,13 @@ def load_index(directory: str | os.PathLike[str], gallery: Gallery | FloatArray)
         lists = InvertedLists.from_order(known, rows, starts)
         learned = ("misfit_sharpness", "misfit", "misfit_large_sharpness", "misfit_shifts", "misfit_mean_shifts")
         calibration = TailCalibration(*(arrays[name] for name in learned))
-        later = directions[len(rows) :] if len(directions) > len(rows) else None
+        added = slice(len(rows), None)
+        later = Block(directions[added], numbers[added], NOBODY) if len(directions) > len(rows) else None
         sample = Sample.from_places(lists, at)
-        return ApproximateIndex(lists, sample, calibration, int(content["n_probe"]), content["fingerprint"], later)
+        learned_with = calibration, int(content["n_probe"]), content["fingerprint"]
+        return ApproximateIndex(
+            lists, sample, *learned_with, numbers[: len(rows)], LivingLists.whole(lists, sample), later
+        )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe an index ({error})") from error
 

@@ -46,6 +46,7 @@ def write_recognizer(settings: Settings, state: State, directory: str | os.PathL
     content = {
         "parameters": parameters,
         "gallery_version": gallery.version,
+        "next_number": gallery.next_number,
         "embedding_model": state.embedding_model,
         "operating_point": None if point is None else asdict(point),
         "method": state.method,
@@ -54,8 +55,10 @@ def write_recognizer(settings: Settings, state: State, directory: str | os.PathL
         "certificate": None if certificate is None else certificate.to_dict(),
     }
     arrays: dict[str, npt.NDArray[Any]] = {"subjects": gallery.subjects, "directions": gallery.directions}
-    if gallery.concentrations is not None:
-        arrays["concentrations"] = gallery.concentrations
+    if gallery.numbers[-1] != len(gallery) - 1:  # else they are 0, 1, … as in earlier saves
+        arrays["numbers"] = gallery.numbers
+    if (kappa := gallery.concentrations) is not None:
+        arrays["concentrations"] = kappa
     if quality is not None:
         arrays |= {QUALITY + name: value for name, value in quality.state().items()}
     arrays |= {name: getattr(state, name) for name in LEARNED if getattr(state, name) is not None}
@@ -71,7 +74,7 @@ def read_recognizer(directory: str | os.PathLike[str]) -> tuple[Settings, State]
     content, arrays = read_artifact(directory, KIND)
     try:
         settings = Settings(**content["parameters"])
-        gallery = checked_gallery(arrays, content["gallery_version"])
+        gallery = checked_gallery(arrays, content["gallery_version"], content.get("next_number", 0))
         known: dict[str, Any] = {name: arrays.get(name) for name in LEARNED}
         if content["operating_point"] is not None:
             known["operating_point"] = _point(content["operating_point"], settings.hold)

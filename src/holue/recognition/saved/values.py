@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ AGREEMENT = 1e-6
 """How far a threshold may be from the one that its concentration and prior give: the rounding of the solver."""
 
 
-def checked_gallery(arrays: Arrays, version: object) -> Gallery:
+def checked_gallery(arrays: Arrays, version: object, next_number: object) -> Gallery:
     """A gallery of unit vectors, each of another subject."""
     subjects, directions, kappa = arrays["subjects"], arrays["directions"], arrays.get("concentrations")
     if directions.dtype not in (np.float32, np.float64):
@@ -35,7 +36,19 @@ def checked_gallery(arrays: Arrays, version: object) -> Gallery:
         raise InvalidParameterError("subjects must be unique, and one occurs twice")
     if kappa is not None and kappa.shape != ids.shape:
         raise InvalidParameterError(f"{kappa.shape} concentrations for {len(ids)} subjects")
-    return Gallery(ids, (directions,), as_concentrations(kappa, len(ids)), check_count("gallery_version", version, 1))
+    numbers = arrays.get("numbers")
+    if numbers is not None and (
+        numbers.dtype != np.int64 or numbers.shape != ids.shape or numbers[0] < 0 or (np.diff(numbers) <= 0).any()
+    ):
+        raise InvalidParameterError(f"numbers must be {len(ids)} whole numbers that rise")
+    gallery = Gallery.of(
+        ids,
+        directions,
+        concentrations=as_concentrations(kappa, len(ids)),
+        numbers=numbers,
+        version=check_count("gallery_version", version, 1),
+    )
+    return replace(gallery, next_number=max(gallery.next_number, check_count("next_number", next_number, 0)))
 
 
 def check_point(point: OperatingPoint, gallery: Gallery) -> None:

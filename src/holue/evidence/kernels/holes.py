@@ -1,0 +1,61 @@
+"""Holes: the columns of those who have left, filled with others before the scores of a chunk are summed.
+
+No score is low enough to weigh nothing at every sharpness, so who has left is taken out. Moving columns from the end of the chunk
+to where somebody has left copies few of them; the order within a chunk does not matter.
+"""
+
+# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+# Compiled functions have no Python types to check.
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.sphere.compiled import njit
+
+
+def holes_scratch(width: int) -> npt.NDArray[np.int64]:
+    """A scratch buffer for so many columns: which move where, and the numbers of who is left."""
+    return np.empty((3, width), dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def find_holes(gone, begin, width, holes):
+    """How many of the rows ``begin .. begin + width`` have not left, and how many columns of their scores have to move.
+
+    Column ``holes[1, k]`` moves to ``holes[0, k]``, where somebody has left; afterwards those who have not are the first columns.
+    """
+    if gone.shape[0] == 0:
+        return width, 0
+    n_gone = 0
+    for j in range(width):  # without a branch, which a processor could not predict
+        holes[2, n_gone] = j
+        n_gone += gone[begin + j]
+    count = width - n_gone
+    moves, last, last_gone = 0, width - 1, n_gone - 1
+    while moves < n_gone and holes[2, moves] < count:
+        while holes[2, last_gone] == last:
+            last -= 1
+            last_gone -= 1
+        holes[0, moves], holes[1, moves] = holes[2, moves], last
+        moves += 1
+        last -= 1
+    return count, moves
+
+
+@njit(cache=True, nogil=True)
+def fill_holes(values, begin, count, holes, moves, filled):
+    """Write the values of the rows from ``begin`` on that have not left, in the order of the moved columns."""
+    for k in range(count):
+        filled[k] = values[begin + k]
+    for k in range(moves):
+        filled[holes[0, k]] = values[begin + holes[1, k]]
+
+
+@njit(cache=True, nogil=True)
+def move_columns(scores, holes, moves):
+    """Move the columns of those who have not left to where somebody has."""
+    for i in range(scores.shape[0]):
+        for k in range(moves):
+            scores[i, holes[0, k]] = scores[i, holes[1, k]]

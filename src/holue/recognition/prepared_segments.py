@@ -1,0 +1,122 @@
+"""PreparedSegments: the codes or lists of segments, each made once, whichever version of the gallery asks.
+
+Where nothing of a gallery is prepared yet (its first question), the question waits for it. Later a question uses what there is,
+reads other segments exactly, and has them prepared in the background. Segments that are better merged are merged there too: the
+merged one takes their place once it is prepared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock, Thread
+from weakref import WeakKeyDictionary, WeakSet
+
+from holue.gallery.gallery import Gallery
+from holue.gallery.segment import Part, Segment, joined
+from holue.recognition.gallery_search import GallerySearch, Prepared, as_of, check_kind, is_worth, prepare_segment
+from holue.recognition.search import SearchKind
+
+Replace = Callable[[Sequence[Part], Segment], bool]
+"""Puts one segment in the place of some parts; whether it could, since the gallery may have changed."""
+
+
+class PreparedSegments:
+    """Prepared forms by segment and kind of search; forgotten with the last version that has the segment."""
+
+    def __init__(self) -> None:
+        self._forms: WeakKeyDictionary[Segment, dict[SearchKind, Prepared]] = WeakKeyDictionary()
+        self._last: GallerySearch | None = None
+        self.forget_threads()
+
+    def forget_threads(self) -> None:
+        """Begin with locks that nobody holds, and nothing under way: in a forked child no other thread goes on."""
+        # One preparation at a time: an index takes all processors, and much memory.
+        self._preparing, self._starting = Lock(), Lock()
+        self._background: Thread | None = None
+        # What the background has taken up: once, or a failure would come back with every question.
+        self._tried: WeakSet[Segment] = WeakSet()
+        self._merged: WeakSet[Segment] = WeakSet()
+
+    def search(self, kind: SearchKind, gallery: Gallery, merge: Replace) -> GallerySearch:
+        """How this version of the gallery is read now; ``merge`` is called where segments were merged in the background."""
+        check_kind(kind)
+        known = self._last
+        if known is not None and known.gallery is gallery and known.kind == kind and None not in known.prepared:
+            return known
+        wanted = [part.segment for part in gallery.parts if is_worth(kind, part, gallery)]
+        missing = [segment for segment in wanted if self._known(kind, segment) is None]
+        if missing and len(missing) == len(wanted):
+            for segment in missing:
+                self._prepare(kind, segment)
+        else:
+            self._start(kind, gallery, missing, merge)
+        if known is not None and known.gallery is gallery and known.kind == kind:
+            pairs = zip(known.prepared, gallery.parts)
+            if not any(form is None and self._known(kind, part.segment) for form, part in pairs):
+                return known
+        made = GallerySearch(
+            kind, gallery, tuple(as_of(self._known(kind, part.segment), part) for part in gallery.parts)
+        )
+        for part, form in zip(gallery.parts, made.prepared):
+            if form is not None:  # the next version differs from this one by little
+                self._forms.setdefault(part.segment, {})[kind] = form
+        self._last = made
+        return made
+
+    def wait(self) -> None:
+        """Until what is under way in the background is done."""
+        background = self._background
+        if background is not None:
+            background.join()
+
+    @property
+    def last(self) -> GallerySearch | None:
+        """The last search, with all it was prepared from; :meth:`restore` begins with it."""
+        return self._last
+
+    def restore(self, last: GallerySearch | None) -> None:
+        """Take over what another one had prepared."""
+        self._last = last
+        if last is None:
+            return
+        for part, form in zip(last.gallery.parts, last.prepared):
+            if form is not None:
+                self._forms.setdefault(part.segment, {})[last.kind] = form
+
+    def _known(self, kind: SearchKind, segment: Segment) -> Prepared | None:
+        return self._forms.get(segment, {}).get(kind)
+
+    def _prepare(self, kind: SearchKind, segment: Segment) -> None:
+        with self._preparing:  # others wait here, and find it done; or try themselves where this thread fails
+            if self._known(kind, segment) is None:
+                form = prepare_segment(kind, segment)
+                self._forms.setdefault(segment, {})[kind] = form
+
+    def _start(self, kind: SearchKind, gallery: Gallery, missing: Sequence[Segment], merge: Replace) -> None:
+        """Prepare and merge in the background what was not tried there before."""
+        new = [segment for segment in missing if segment not in self._tried]
+        old = tuple(part for part in gallery.worth_merging() if part.segment not in self._merged)
+        if not new and not old:
+            return
+        with self._starting:
+            if self._background is None or not self._background.is_alive():
+                work = Thread(
+                    target=self._work, args=(kind, gallery, new, old, merge), name="holue-prepare", daemon=True
+                )
+                self._background = work
+                work.start()
+
+    def _work(
+        self, kind: SearchKind, gallery: Gallery, new: Sequence[Segment], old: Sequence[Part], merge: Replace
+    ) -> None:
+        for segment in new:
+            self._tried.add(segment)
+            self._prepare(kind, segment)
+        if not old:
+            return
+        self._merged.update(part.segment for part in old)
+        segment = joined(old)
+        if is_worth(kind, Part.whole(segment), gallery):
+            self._prepare(kind, segment)
+        if not merge(old, segment):
+            self._merged.difference_update(part.segment for part in old)
