@@ -64,7 +64,7 @@ class CandidateShares:
         if scores.shape[1] == kept:
             return top
         further, others = np.exp(self.sharpness * (scores[:, kept:] - scores[:, :1])), others / top[:, 0]
-        if scores.shape[1] == len(reading.gallery):
+        if scores.shape[1] == len(reading.search):
             further = _with_sum(further, others, top[:, -1] / top[:, 0])
         else:
             # The sum of the others is an estimate, and those that are shown must not exceed it.
@@ -95,7 +95,7 @@ def _with_sum(values: Float64Array, wanted: Float64Array, highest: Float64Array)
 
 def _others(reading: Reading, top: Float64Array, sharpness: float) -> Float64Array:
     """``Σ e^{t (s_j − s₁)}`` over the subjects that are not among the top (n, k)."""
-    n_others = len(reading.gallery) - top.shape[1]
+    n_others = len(reading.search) - top.shape[1]
     if n_others <= 0:
         return np.zeros(len(top))
     a, evidence = float(reading.evidence.sharpness[TEMPERED]), reading.evidence
