@@ -27,6 +27,8 @@ class View:
     next_sample: int
     find: Callable[[SubjectId], Subject | None]  # by id, in this version
     get: Callable[[int], Subject | None]  # by number, in this version
+    names: Callable[[], list[tuple[int, SubjectId]]]  # number and id of everybody in this version, ascending
+    no_medium: int | None = None  # in ``Segment.medium``: none was given
     missing: tuple[tuple[int, int], ...] = ()  # first and last sample of segments that could not be read
 
     def subjects_in(self, segment: Segment) -> Int64Array:

@@ -38,13 +38,17 @@ def checked_gallery(arrays: Arrays, version: object) -> Gallery:
     return Gallery(ids, (directions,), as_concentrations(kappa, len(ids)), check_count("gallery_version", version, 1))
 
 
-def check_point(point: OperatingPoint, gallery: Gallery) -> None:
-    """Refuse an operating point of another gallery's size, out of range, or whose parts contradict each other."""
+def check_size_of(point: OperatingPoint, gallery: Gallery) -> None:
+    """Refuse an operating point of another gallery's size."""
     if (point.dim, point.n_subjects) != (gallery.dim, len(gallery)):
         raise InvalidParameterError(
             f"the operating point is of {point.n_subjects} subjects in {point.dim} dimensions, the gallery of "
             f"{len(gallery)} in {gallery.dim}"
         )
+
+
+def check_point(point: OperatingPoint) -> None:
+    """Refuse an operating point out of range, or whose parts contradict each other."""
     _check_numbers(point)
     if point.calibrated is not None:
         _check_numbers(point.calibrated)
