@@ -130,7 +130,7 @@ class LiveGallery:
         self, X: object, concentration: object = None, *, top_k: int = 5, model: str | None = None
     ) -> Identifications:
         """The whole answer about each probe: subject, decision, probabilities, candidates and the reason for doubt."""
-        self._check_model(model)
+        self.check_model(model)
         return self._current.identify(X, concentration, top_k=top_k)
 
     def at(self, version: int, *, calibration: int | None = None) -> GalleryVersion:
@@ -242,7 +242,7 @@ class LiveGallery:
         Without arguments it learns from the enrolled samples, each left out in turn. Probes ``X`` of the subjects ``y`` are as in
         :meth:`holue.recognition.recognizer.OpenSetRecognizer.calibrate`.
         """
-        self._check_model(model)
+        self.check_model(model)
         now = self._current
         moment = now.moment
         source: ValidationSource
@@ -300,7 +300,8 @@ class LiveGallery:
         numbers, place = np.unique(gathered.owners, return_inverse=True)
         return gathered, subject_ids(view, numbers)[place] if len(numbers) else as_subjects([])
 
-    def _check_model(self, model: str | None) -> None:
+    def check_model(self, model: str | None) -> None:
+        """Refuse embeddings of another model than the gallery was made for; None says nothing."""
         if model is not None and model != self.model:
             raise InvalidEmbeddingsError(
                 f"the embeddings come from model {model!r}, but this gallery was created for {self.model!r}; embed again with "
