@@ -24,6 +24,7 @@ from holue.errors import (
 from holue.live.opening import restore
 from holue.recognition.identifications import Identifications
 from holue.recognition.recognizer import OpenSetRecognizer
+from holue.store.sqlite.store import SqliteStore
 from holue.store.windows import search_files
 
 FIELDS = (
@@ -102,6 +103,13 @@ def test_settings_are_kept_and_given_ones_hold_for_one_opening(home: str) -> Non
     with pytest.raises(InvalidParameterError, match="'colour' is no setting"):
         holue.open(home, colour="red")
     holue.open(home).close()  # the refused one let go of the lock
+
+
+def test_a_creation_that_was_cut_off_is_completed_by_the_next(home: str) -> None:
+    SqliteStore.create(home, dim=4).close()  # as if killed before the settings were kept
+    holue.open(home, create=True, dim=4, method="galue", threshold=0.8).close()
+    with holue.open(home) as gallery:
+        assert gallery.settings.threshold == 0.8
 
 
 def test_one_writes_and_a_second_writer_is_refused(filled: str) -> None:

@@ -27,6 +27,11 @@ def keep_settings(store: Store, given: Mapping[str, Any]) -> None:
     store.put_artifact(NAME, json.dumps(plain_settings(settings), allow_nan=False).encode())
 
 
+def has_settings(store: Store) -> bool:
+    """Whether settings are kept."""
+    return store.artifact(NAME) is not None
+
+
 def settings_of(store: Store, given: Mapping[str, Any]) -> Settings:
     """The settings of a gallery; what is given now holds in place of what was kept."""
     data = store.artifact(NAME)

@@ -206,7 +206,8 @@ class LiveGallery:
     def erase(self, ids: Iterable[SubjectId] = (), *, numbers: Iterable[int] = (), by: str | None = None) -> Receipt:
         """Erase subjects from every file of the home, snapshots and the template cache included; nothing brings them back."""
         with self._follower.erasing():
-            return self._followed(self.store.erase(ids, numbers=numbers, by=by))
+            receipt = self.store.erase(ids, numbers=numbers, by=by)
+        return self._followed(receipt)
 
     def purge(
         self, *, now: float | None = None, dry_run: bool = False, by: str | None = None
@@ -215,7 +216,8 @@ class LiveGallery:
         if dry_run:
             return self.store.purge(now=now, dry_run=True, by=by)
         with self._follower.erasing():
-            return self._followed(self.store.purge(now=now, by=by))
+            purged = self.store.purge(now=now, by=by)
+        return self._followed(purged)
 
     def snapshot(self, name: str | None = None, *, by: str | None = None) -> object:
         """A copy of the store as it is now, calibrations included; writing may go on meanwhile."""
@@ -224,8 +226,7 @@ class LiveGallery:
     def compact(self, *, forget_before: int | None = None, by: str | None = None) -> None:
         """Merge small segments and keep the templates for the next opening; ``forget_before`` gives up older versions."""
         self.store.compact(forget_before=forget_before, by=by)
-        with self._lock:
-            self._follower.keep_templates(always=True)
+        self._follower.keep_templates(always=True)
 
     def calibrate(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holue.errors import InvalidParameterError, MissingDependencyError
-from holue.live.kept_settings import keep_settings
+from holue.live.kept_settings import has_settings, keep_settings
 from holue.live.live_gallery import LiveGallery
 from holue.store.memory import MemoryStore
 from holue.store.protocol import Store
@@ -60,7 +60,9 @@ def open(
         made = False
         store = SqliteStore.open(name, write=not read_only, dim=dim, model=model)
     try:
-        if made:
+        if made or (
+            create and not has_settings(store)
+        ):  # an earlier creation may have been interrupted before they were kept
             keep_settings(store, settings)
         cache = store.path / DERIVED / "templates" if isinstance(store, SqliteStore) else None
         return LiveGallery(store, settings, cache=cache, read_only=read_only)

@@ -79,9 +79,8 @@ class Gathered:
         )
 
     def pooled(self, weighting: str) -> tuple[Int64Array, Embeddings]:
-        """The numbers of the subjects, ascending, and one template for each."""
-        sound = self.sound(weighting)
-        numbers, templates = pool(sound.rows, sound.owners, **sound.how(weighting))
+        """The numbers of the subjects, ascending, and one template for each; the samples are ``sound``."""
+        numbers, templates = pool(self.rows, self.owners, **self.how(weighting))
         return numbers, templates
 
     def how(self, weighting: str) -> dict[str, Any]:
@@ -126,7 +125,7 @@ def built(view: View, weighting: str) -> tuple[Int64Array, Gallery | None]:
     gathered = Gathered.from_view(view)
     if not len(gathered):
         return np.empty(0, np.int64), None
-    numbers, templates = gathered.pooled(weighting)
+    numbers, templates = gathered.sound(weighting).pooled(weighting)
     return numbers, assembled(subject_ids(view, numbers), templates)
 
 
@@ -141,7 +140,7 @@ def subject_ids(view: View, numbers: Int64Array) -> Subjects:
     if len(pairs) != len(numbers):
         wanted = set(numbers.tolist())
         pairs = [pair for pair in pairs if pair[0] in wanted]
-    return as_subjects(np.array([subject for _, subject in pairs]))
+    return _as_ids([subject for _, subject in pairs])
 
 
 def changed(
@@ -159,9 +158,14 @@ def changed(
     sound = gathered.sound(weighting)
     if gallery is None:
         numbers, templates = sound.pooled(weighting)
-        return assembled(as_subjects([coming[number] for number in numbers.tolist()]), templates)
-    ids = as_subjects([coming[number] for number in sound.owners.tolist()])
+        return assembled(_as_ids([coming[number] for number in numbers.tolist()]), templates)
+    ids = _as_ids([coming[number] for number in sound.owners.tolist()])
     return gallery.enroll(sound.rows, ids, **sound.how(weighting))
+
+
+def _as_ids(ids: list[SubjectId]) -> Subjects:
+    """Ids of a store, which are all strings or all integers, as an array, without looking at each one."""
+    return as_subjects(np.array(ids))
 
 
 def _joined(parts: list[Any], dtype: type) -> Any:
