@@ -24,6 +24,7 @@ def test_the_public_names_are_pinned() -> None:
         "Identifications",
         "OpenSetRecognizer",
         "OperatingPoint",
+        "open",
     }
     for name in holue.__all__:
         assert getattr(holue, name) is not None

@@ -15,6 +15,7 @@ FLOORS = [
     {"datasets"},
     {"embedding"},
     {"evaluation"},
+    {"live"},
     {"store"},
     {"recognition"},
     {"evidence"},

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holue.errors import HolueError
     from holue.gallery.gallery import Gallery
     from holue.gallery.subjects import UNKNOWN
+    from holue.live.opening import open
     from holue.recognition.identifications import Identifications
     from holue.recognition.model.operating_point import OperatingPoint
     from holue.recognition.recognizer import OpenSetRecognizer
@@ -30,6 +31,7 @@ _HOMES = {
     "Identifications": "holue.recognition.identifications",
     "OpenSetRecognizer": "holue.recognition.recognizer",
     "OperatingPoint": "holue.recognition.model.operating_point",
+    "open": "holue.live.opening",
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "Identifications",
     "OpenSetRecognizer",
     "OperatingPoint",
+    "open",
 ]
 
 

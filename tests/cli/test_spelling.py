@@ -25,6 +25,7 @@ runner = CliRunner()
         ("audit", "target_fpir=0.001 is finer", "--fpir 0.001 is finer"),
         ("evaluate", "n_resamples must be a whole number", "--resamples must be a whole number"),
         ("trust", "or use method='galue' or 'acceptance'", "or use --method galue or 'acceptance'"),
+        ("enroll", "skip_bad=True enrols the rest", "--skip-bad enrols the rest"),
         ("train", "another share, or held_out=0.", "another share, or --held-out 0."),
         ("split", "change known_share or development_share,", "change --known-share or --development-share,"),
     ],

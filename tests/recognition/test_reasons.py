@@ -70,7 +70,7 @@ def test_shares_add_up_to_the_uncertainty(fitted: Fitted) -> None:
 
 def test_a_probe_half_way_between_two_templates_is_uncertain_and_told_so(big: SimulatedWorld, fitted: Fitted) -> None:
     _, _, reading = fitted
-    templates = reading.gallery.directions.astype(np.float64)
+    templates = reading.search.gallery.directions.astype(np.float64)
     pairs = np.random.default_rng(2).integers(len(templates), size=(300, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     new, reasons = asked(fitted, big, templates[pairs[:, 0]] + templates[pairs[:, 1]], 80.0)
@@ -84,7 +84,7 @@ def test_a_probe_half_way_between_two_templates_is_uncertain_and_told_so(big: Si
 def test_a_probe_at_the_threshold_is_told_so(big: SimulatedWorld, fitted: Fitted, off: float) -> None:
     _, point, reading = fitted
     rng = np.random.default_rng(1)
-    anchor = reading.gallery.directions[100:140].astype(np.float64)  # subjects without a look-alike
+    anchor = reading.search.gallery.directions[100:140].astype(np.float64)  # subjects without a look-alike
     across = rng.normal(size=anchor.shape)
     across -= np.sum(across * anchor, axis=1, keepdims=True) * anchor
     across /= np.linalg.norm(across, axis=1, keepdims=True)

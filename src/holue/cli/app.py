@@ -11,7 +11,8 @@ from holue import __version__
 from holue.cli.command import LazyCommand, LazyGroup
 from holue.cli.several import SeveralValues
 
-YOURS, HEADS, PAPER = "On your embeddings", "From images and recordings to embeddings", "The paper and the package"
+YOURS, LIVING = "On your embeddings", "A gallery that lives"
+HEADS, PAPER = "From images and recordings to embeddings", "The paper and the package"
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 """Of the messages shown, by how often ``-v`` is given."""
 
@@ -27,6 +28,18 @@ class Commands(LazyGroup):
         "trust": LazyCommand("trust", YOURS),
         "audit": LazyCommand("audit", YOURS),
         "gallery-growth": LazyCommand("gallery_growth", YOURS),
+        "create": LazyCommand("gallery.upkeep", LIVING),
+        "enroll": LazyCommand("gallery.people", LIVING),
+        "calibrate": LazyCommand("gallery.answers", LIVING),
+        "identify": LazyCommand("gallery.answers", LIVING),
+        "remove": LazyCommand("gallery.people", LIVING),
+        "erase": LazyCommand("gallery.people", LIVING),
+        "status": LazyCommand("gallery.upkeep", LIVING),
+        "verify": LazyCommand("gallery.upkeep", LIVING),
+        "compact": LazyCommand("gallery.upkeep", LIVING),
+        "snapshot": LazyCommand("gallery.upkeep", LIVING),
+        "restore": LazyCommand("gallery.upkeep", LIVING),
+        "log": LazyCommand("gallery.upkeep", LIVING),
         "embed": LazyCommand("embed", HEADS),
         "train": LazyCommand("train", HEADS),
         "apply": LazyCommand("apply", HEADS),

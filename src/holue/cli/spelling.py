@@ -29,11 +29,13 @@ def spelled(text: str, command: Any) -> str:
     options = {parameter.name: parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")}
     options |= {name: options[option] for name, option in OPTIONS.items() if option in options and name not in options}
 
+    flags = {parameter.name for parameter in command.params if getattr(parameter, "is_flag", False)}
+
     def option(found: re.Match[str]) -> str:
         name = found["name"]
         if name not in options or ("_" not in name and "=" not in found[0]):
             return found[0]
-        value = found["word"] or found["number"]
+        value = None if name in flags else found["word"] or found["number"]
         return options[name] if value is None else f"{options[name]} {value}"
 
     return _SETTING.sub(option, text)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from holue.errors import InvalidParameterError
 from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.validation import validation_gallery
 from holue.recognition.examination import Examination
 from holue.recognition.gallery_search import GallerySearch
+from holue.recognition.identifications import Identifications
 from holue.recognition.reading import Reading
 from holue.recognition.search import Search
 from holue.recognition.settings import Settings
@@ -55,3 +59,12 @@ class Moment:
             probes, search, point, temperature=settings.temperature, top_k=top_k, threads=settings.threads
         )
         return Examination(reading, score, state.quality_levels, state.calibration_fingerprints, state.lineage)
+
+    def identify(self, X: object, concentration: object, *, top_k: int) -> Identifications:
+        """The whole answer about each probe, with its ``top_k`` candidates."""
+        if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
+            raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
+        shown = min(int(top_k), len(self.state.gallery))
+        seen = self.examine(X, concentration, top_k=shown)
+        filter_below = self.state.filter_threshold(self.settings.filter_below)
+        return Identifications.of(seen.reading, seen.score, filter_below, shown, self.state.probability_model)

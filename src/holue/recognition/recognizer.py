@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from holue.errors import InvalidParameterError, InvalidSubjectsError, NotCalibratedError
+from holue.errors import InvalidSubjectsError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN
 from holue.recognition.calibration.calibration import ValidationSource, calibrated, conformal_scores
 from holue.recognition.calibration.doubts import Doubt, calibration_doubts, refuse_other_model, warn_once
 from holue.recognition.calibration.drift import DriftState
-from holue.recognition.calibration.fallback import Fallback, FallbackWarning, hold_fallback
+from holue.recognition.calibration.fallback import Fallback, FallbackWarning
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.calibration.truth import truth_numbers
 from holue.recognition.calibration.validation import (
     ValidationProbes,
-    point_at_threshold,
     require_two,
     validation_gallery,
 )
@@ -38,7 +36,7 @@ from holue.recognition.learned import Learned, Learner
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.posterior import log_posterior
 from holue.recognition.moment import Moment
-from holue.recognition.quality import SCORES, QualityScore
+from holue.recognition.quality import QualityScore
 from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
 from holue.recognition.risk.certificate import RiskCertificate
@@ -150,17 +148,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
             )
         gallery = Gallery.from_samples(X, y, concentration, media=media, weighting=settings.weighting)
         require_two(len(gallery), "fit")
-        state = State(gallery, settings.embedding_model, method=settings.method)
-        if settings.threshold is not None:
-            point = point_at_threshold(settings.threshold, gallery, settings.unknown_prior)
-            score, held = SCORES[settings.method], hold_fallback(settings.hold, point)
-            state = replace(
-                state,
-                operating_point=point,
-                quality=None if score.needs_fit else score(),
-                fallbacks=() if held is None else (held,),
-            )
-        self._cell.begin(state)
+        self._cell.begin(State.fitted(gallery, settings))
         return self
 
     def calibrate(
@@ -322,14 +310,10 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         :attr:`filter_threshold`). A filtered answer names no subject, not even UNKNOWN; its candidates are there for
         whoever decides instead.
         """
-        if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
-            raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
         now = self._now
-        shown = min(int(top_k), len(now.state.gallery))
-        seen = now.examine(X, concentration, top_k=shown)
+        answers = now.identify(X, concentration, top_k=top_k)
         warn_once(calibration_doubts(now.state, now.settings), self._cell.warned(now.state))
-        filter_below = now.state.filter_threshold(self.filter_below)
-        return Identifications.of(seen.reading, seen.score, filter_below, shown, now.state.probability_model)
+        return answers
 
     def examine(
         self,

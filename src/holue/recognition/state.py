@@ -16,14 +16,16 @@ from holue.errors import NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.calibration import Calibration
-from holue.recognition.calibration.fallback import Fallback, usable_hold
+from holue.recognition.calibration.fallback import Fallback, hold_fallback, usable_hold
 from holue.recognition.calibration.fingerprint import Fingerprints
+from holue.recognition.calibration.validation import point_at_threshold
 from holue.recognition.lineage import Lineage
 from holue.recognition.model.operating_point import Hold, OperatingPoint
-from holue.recognition.quality import QualityScore
+from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
+from holue.recognition.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,21 @@ class State:
     conformal_scores: ConformalScores | None = None
     certificate: RiskCertificate | None = None
     lineage: Lineage = field(default_factory=Lineage)
+
+    @classmethod
+    def fitted(cls, gallery: Gallery, settings: Settings) -> State:
+        """What is known of a gallery before any calibration: an operating point where a threshold is given."""
+        known = cls(gallery, settings.embedding_model, method=settings.method)
+        if settings.threshold is None:
+            return known
+        point = point_at_threshold(settings.threshold, gallery, settings.unknown_prior)
+        score, held = SCORES[settings.method], hold_fallback(settings.hold, point)
+        return replace(
+            known,
+            operating_point=point,
+            quality=None if score.needs_fit else score(),
+            fallbacks=() if held is None else (held,),
+        )
 
     def with_gallery(self, gallery: Gallery, hold: Hold) -> State:
         """The same with another version of the gallery; the operating point follows its size."""

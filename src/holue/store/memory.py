@@ -217,12 +217,20 @@ class MemoryStore(Verbs):
         owners = np.array([state.samples[number][0] for number in numbers], np.int64)
         rows = np.array([sample.embedding for sample in kept], np.float32).reshape(-1, self.dim)
         kappa = np.array([np.nan if s.concentration is None else s.concentration for s in kept])
-        segment = Segment(0, samples, owners, rows, kappa, np.array([sample.time for sample in kept]))
+        codes = {medium: code for code, medium in enumerate(dict.fromkeys(["", *(sample.medium for sample in kept)]))}
+        media = np.array([codes[sample.medium] for sample in kept], np.uint32)
+        segment = Segment(0, samples, owners, rows, kappa, np.array([sample.time for sample in kept]), media)
         subjects = {number: subject for number, (subject, _) in state.subjects.items()}
         by_id = {subject.id: subject for subject in subjects.values()}
         nothing = np.empty(0, np.int64)
+
+        def names() -> list[tuple[int, SubjectId]]:
+            return [(number, subject.id) for number, subject in sorted(subjects.items())]
+
         segments = (segment,) if numbers else ()
-        return View(chosen, self.dim, segments, nothing, nothing, state.next_sample, by_id.get, subjects.get)
+        return View(
+            chosen, self.dim, segments, nothing, nothing, state.next_sample, by_id.get, subjects.get, names, codes[""]
+        )
 
     def subject(self, subject: SubjectId) -> Subject | None:
         """The subject enrolled under an id."""

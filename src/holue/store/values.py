@@ -66,7 +66,7 @@ class Change:
     undoes: int | None = None
 
 
-_COLUMNS = ("samples", "subjects", "rows", "concentration", "time")
+_COLUMNS = ("samples", "subjects", "rows", "concentration", "time", "medium")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,7 @@ class Segment:
     rows: Float32Array  # (n, d)
     concentration: Float64Array  # (n,) NaN where none was given
     time: Float64Array  # (n,)
+    medium: npt.NDArray[np.uint32]  # (n,) equal where samples of a subject come from one photograph or recording
 
     def __len__(self) -> int:
         return len(self.samples)

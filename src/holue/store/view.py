@@ -27,6 +27,8 @@ class View:
     next_sample: int
     find: Callable[[SubjectId], Subject | None]  # by id, in this version
     get: Callable[[int], Subject | None]  # by number, in this version
+    names: Callable[[], list[tuple[int, SubjectId]]]  # number and id of everybody in this version, ascending
+    no_medium: int | None = None  # in ``Segment.medium``: none was given
     missing: tuple[tuple[int, int], ...] = ()  # first and last sample of segments that could not be read
 
     def subjects_in(self, segment: Segment) -> Int64Array:
@@ -43,6 +45,17 @@ class View:
 
     def __iter__(self) -> Iterator[tuple[Segment, Int64Array]]:
         return ((segment, self.subjects_in(segment)) for segment in self.segments)
+
+    def owners(self, samples: Int64Array) -> Int64Array:
+        """The subjects of some samples, which ascend; NOBODY where a sample is not in this version."""
+        found = np.full(len(samples), NOBODY, dtype=np.int64)
+        for segment in self.segments:
+            low, high = np.searchsorted(samples, [segment.samples[0], segment.samples[-1] + 1])
+            if low < high:
+                part = segment.take(np.searchsorted(segment.samples, samples[low:high]))
+                there = part.samples == samples[low:high]
+                found[low:high][there] = self.subjects_in(part)[there]
+        return found
 
     def rows(self, samples: object) -> Float32Array:
         """The embeddings of some samples, copied, in the order asked for."""

@@ -24,6 +24,7 @@ from holue.recognition.saved.values import (
     check_learned,
     check_point,
     check_scores,
+    check_size_of,
     checked_gallery,
 )
 from holue.recognition.settings import SETTINGS, Settings
@@ -34,31 +35,49 @@ QUALITY = "quality_"
 PROBABILITY = "probability_"
 CONFORMAL = "conformal_"
 LEARNED = ("quality_levels", "calibration_fingerprints")
+MALFORMED = (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError)
+"""What reading something that is not what was written can raise."""
 
 
 def write_recognizer(settings: Settings, state: State, directory: str | os.PathLike[str]) -> None:
     """Write a fitted recogniser; what it has not learned yet is left out."""
-    gallery, point, quality, certificate = state.gallery, state.operating_point, state.quality, state.certificate
+    gallery = state.gallery
+    learned, arrays = learned_parts(state)
+    content = {
+        "parameters": plain_settings(settings),
+        "gallery_version": gallery.version,
+        "next_number": gallery.next_number,
+        "embedding_model": state.embedding_model,
+        **learned,
+    }
+    arrays |= {"subjects": gallery.subjects, "directions": gallery.directions}
+    if gallery.numbers[-1] != len(gallery) - 1:  # else they are 0, 1, … as in earlier saves
+        arrays["numbers"] = gallery.numbers
+    if (kappa := gallery.concentrations) is not None:
+        arrays["concentrations"] = kappa
+    write_artifact(directory, KIND, content, arrays)
+
+
+def plain_settings(settings: Settings) -> dict[str, Any]:
+    """Settings as JSON can hold them."""
     parameters = {name: getattr(settings, name) for name in SETTINGS}
     parameters = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
     if not isinstance(settings.random_state, int | np.integer | None):
         parameters["random_state"] = None  # a generator is spent once used; a seed is all that can be kept
+    return parameters
+
+
+def learned_parts(state: State) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """All that a state has learned beside its gallery: as JSON, and as arrays by name."""
+    point, quality, certificate = state.operating_point, state.quality, state.certificate
     content = {
-        "parameters": parameters,
-        "gallery_version": gallery.version,
-        "next_number": gallery.next_number,
-        "embedding_model": state.embedding_model,
         "operating_point": None if point is None else asdict(point),
         "method": state.method,
         "quality": None if quality is None else _key(quality),
         "fallbacks": [asdict(fallback) for fallback in state.fallbacks],
         "certificate": None if certificate is None else certificate.to_dict(),
     }
-    arrays: dict[str, npt.NDArray[Any]] = {"subjects": gallery.subjects, "directions": gallery.directions}
-    if gallery.numbers[-1] != len(gallery) - 1:  # else they are 0, 1, … as in earlier saves
-        arrays["numbers"] = gallery.numbers
-    if (kappa := gallery.concentrations) is not None:
-        arrays["concentrations"] = kappa
+    arrays: dict[str, npt.NDArray[Any]] = {}
     if quality is not None:
         arrays |= {QUALITY + name: value for name, value in quality.state().items()}
     arrays |= {name: getattr(state, name) for name in LEARNED if getattr(state, name) is not None}
@@ -66,7 +85,7 @@ def write_recognizer(settings: Settings, state: State, directory: str | os.PathL
         arrays |= {PROBABILITY + name: value for name, value in state.probability_model.state().items()}
     if state.conformal_scores is not None:
         arrays |= {CONFORMAL + name: value for name, value in state.conformal_scores.arrays().items()}
-    write_artifact(directory, KIND, content, arrays)
+    return content, arrays
 
 
 def read_recognizer(directory: str | os.PathLike[str]) -> tuple[Settings, State]:
@@ -75,36 +94,45 @@ def read_recognizer(directory: str | os.PathLike[str]) -> tuple[Settings, State]
     try:
         settings = Settings(**content["parameters"])
         gallery = checked_gallery(arrays, content["gallery_version"], content.get("next_number", 0))
-        known: dict[str, Any] = {name: arrays.get(name) for name in LEARNED}
-        if content["operating_point"] is not None:
-            known["operating_point"] = _point(content["operating_point"], settings.hold)
-            check_point(known["operating_point"], gallery)
-        if not isinstance(content["quality"], bool | str | None):
-            raise TypeError(f"quality is {content['quality']!r}")
-        if not content["quality"] and _named(QUALITY, arrays):
-            raise ValueError("there is a learned quality, and quality names none")
-        if content["quality"]:
-            # Earlier saves say only that there is a quality: it was always that of the method.
-            key = settings.method if content["quality"] is True else content["quality"]
-            known["method"] = content.get("method", settings.method)
-            known["quality"] = SCORES[key]()
-            known["quality"].restore(_named(QUALITY, arrays))
-        known["fallbacks"] = tuple(Fallback(**fallback) for fallback in content.get("fallbacks", ()))
-        if content.get("certificate") is not None:
-            known["certificate"] = RiskCertificate.from_dict(content["certificate"])
-            check_certificate(known["certificate"])
-        if learned := _named(PROBABILITY, arrays):
-            known["probability_model"] = ProbabilityModel()
-            known["probability_model"].restore(learned)
-        if scores := _named(CONFORMAL, arrays):
-            known["conformal_scores"] = ConformalScores(**scores)
-            check_scores(known["conformal_scores"])
-        check_learned(known["quality_levels"], known["calibration_fingerprints"])
+        known = learned_fields(content, arrays, settings)
+        if known["operating_point"] is not None:
+            check_size_of(known["operating_point"], gallery)
         if not isinstance(content.get("embedding_model"), str | None):
             raise TypeError(f"embedding_model is {content['embedding_model']!r}")
         return settings, State(gallery, content.get("embedding_model"), **known)
-    except (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError) as error:
+    except MALFORMED as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe a recogniser ({error})") from error
+
+
+def learned_fields(content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]], settings: Settings) -> dict[str, Any]:
+    """What :func:`learned_parts` wrote, as the fields of a state, each checked; one of MALFORMED where something is wrong."""
+    known: dict[str, Any] = {name: arrays.get(name) for name in LEARNED}
+    known["operating_point"] = None
+    if content["operating_point"] is not None:
+        known["operating_point"] = _point(content["operating_point"], settings.hold)
+        check_point(known["operating_point"])
+    if not isinstance(content["quality"], bool | str | None):
+        raise TypeError(f"quality is {content['quality']!r}")
+    if not content["quality"] and _named(QUALITY, arrays):
+        raise ValueError("there is a learned quality, and quality names none")
+    if content["quality"]:
+        # Earlier saves say only that there is a quality: it was always that of the method.
+        key = settings.method if content["quality"] is True else content["quality"]
+        known["method"] = content.get("method", settings.method)
+        known["quality"] = SCORES[key]()
+        known["quality"].restore(_named(QUALITY, arrays))
+    known["fallbacks"] = tuple(Fallback(**fallback) for fallback in content.get("fallbacks", ()))
+    if content.get("certificate") is not None:
+        known["certificate"] = RiskCertificate.from_dict(content["certificate"])
+        check_certificate(known["certificate"])
+    if learned := _named(PROBABILITY, arrays):
+        known["probability_model"] = ProbabilityModel()
+        known["probability_model"].restore(learned)
+    if scores := _named(CONFORMAL, arrays):
+        known["conformal_scores"] = ConformalScores(**scores)
+        check_scores(known["conformal_scores"])
+    check_learned(known["quality_levels"], known["calibration_fingerprints"])
+    return known
 
 
 def _key(quality: QualityScore) -> str:

@@ -51,13 +51,17 @@ def checked_gallery(arrays: Arrays, version: object, next_number: object) -> Gal
     return replace(gallery, next_number=max(gallery.next_number, check_count("next_number", next_number, 0)))
 
 
-def check_point(point: OperatingPoint, gallery: Gallery) -> None:
-    """Refuse an operating point of another gallery's size, out of range, or whose parts contradict each other."""
+def check_size_of(point: OperatingPoint, gallery: Gallery) -> None:
+    """Refuse an operating point of another gallery's size."""
     if (point.dim, point.n_subjects) != (gallery.dim, len(gallery)):
         raise InvalidParameterError(
             f"the operating point is of {point.n_subjects} subjects in {point.dim} dimensions, the gallery of "
             f"{len(gallery)} in {gallery.dim}"
         )
+
+
+def check_point(point: OperatingPoint) -> None:
+    """Refuse an operating point out of range, or whose parts contradict each other."""
     _check_numbers(point)
     if point.calibrated is not None:
         _check_numbers(point.calibrated)

@@ -61,7 +61,7 @@ class Block:
 
     def segment(self, number: int) -> Segment:
         """The block as readers see it."""
-        return Segment(number, self.samples, self.subjects, self.rows, self.concentration, self.time)
+        return Segment(number, self.samples, self.subjects, self.rows, self.concentration, self.time, self.medium)
 
     def bad_rows(self) -> Int64Array:
         """Places of rows whose bytes do not have their checksum."""

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import secrets
+import shutil
 import time as clock
 from typing import Any
 
@@ -20,7 +21,7 @@ from holue.errors import ErasureIncompleteError
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit
 from holue.store.sqlite.database import connect_sqlite
-from holue.store.sqlite.home import DATABASE, SNAPSHOTS, Home
+from holue.store.sqlite.home import DATABASE, DERIVED, SNAPSHOTS, Home
 from holue.store.sqlite.reading import read_receipts
 from holue.store.sqlite.snapshots import names
 from holue.store.values import Float32Array, Receipt
@@ -73,6 +74,9 @@ def _finish(home: Home, queue: CommitQueue, draft: Receipt, rows: Float32Array) 
 def _overwrite_everywhere(home: Home) -> list[Float32Array]:
     subjects, samples = _recorded(home, "subject"), _recorded(home, "sample")
     _overwrite(home, samples)
+    if (home.path / DERIVED).exists():
+        shutil.rmtree(home.path / DERIVED)
+        home.disk.sync_directory(home.path)
     found = [_erase_in_snapshot(home, name, subjects, samples) for name in names(home.path)]
     home.database.run("VACUUM")
     if not home.database.empty_wal():

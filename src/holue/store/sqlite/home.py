@@ -16,6 +16,8 @@ from holue.store.values import Problem
 DATABASE = "gallery.db"
 SEGMENTS = "segments"
 SNAPSHOTS = "snapshots"
+DERIVED = "derived"
+"""For what others make from the samples and can make again; an erasure deletes all of it."""
 SUBJECTS_IN_MESSAGE = 5
 
 

@@ -51,8 +51,15 @@ def read_view(home: Home, version: int | None, read: Read, *, serve: bool) -> Vi
         found: Subject | None = read(lambda home: home.tables.subject_at(chosen, "number", number))
         return found
 
+    def names() -> list[tuple[int, SubjectId]]:
+        found: list[tuple[int, SubjectId]] = read(lambda home: home.tables.names_at(chosen))
+        return found
+
     moved, moved_to = home.tables.moved_at(None if chosen == newest else chosen)
-    return View(chosen, home.dim, tuple(segments), moved, moved_to, next_sample, find, get, tuple(missing))
+    no_medium = home.database.one("SELECT code FROM word WHERE text = ''")
+    return View(
+        chosen, home.dim, tuple(segments), moved, moved_to, next_sample, find, get, names, no_medium, tuple(missing)
+    )
 
 
 def read_sample(home: Home, numbers: list[int]) -> list[Sample]:

@@ -166,6 +166,12 @@ class Tables:
         )
         return _subject(rows[0]) if rows else None
 
+    def names_at(self, version: int) -> list[tuple[int, SubjectId]]:
+        """Number and id of everybody enrolled in a version, ascending."""
+        sql = """SELECT number, id FROM subject WHERE since <= ? UNION ALL
+          SELECT number, id FROM subject_past WHERE since <= ? AND until > ? ORDER BY number"""
+        return self._database.run(sql, [version, version, version])
+
     def removed(self, ids: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
         """Numbers of subjects that are gone but not erased, by the id they had last."""
         found: dict[SubjectId, list[int]] = {}

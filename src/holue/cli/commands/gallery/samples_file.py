@@ -1,0 +1,65 @@
+"""Samples file: embeddings as ``holue embed`` writes them, for a gallery that was made for their model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from holue.artifact.archive import archive_names, read_archive
+from holue.datasets.formats.npz import read_npz
+from holue.datasets.formats.parquet import read_parquet
+from holue.datasets.formats.samples import Samples, read_samples
+
+Gallery = Annotated[str, typer.Argument(metavar="GALLERY", help="The gallery: a directory.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Embeddings, .npz or .parquet.")]
+By = Annotated[str | None, typer.Option(help="Who makes the change, for the log.")]
+
+
+@dataclass(frozen=True, eq=False)
+class SamplesFile:
+    """The columns of a file that a gallery keeps; ``model`` is the fingerprint of the embedding model, where the file has one."""
+
+    embeddings: npt.NDArray[Any]
+    subjects: list[Any] | None
+    media: list[str] | None
+    concentration: npt.NDArray[np.float64] | None
+    names: list[Any] | None
+    model: str | None
+
+    @classmethod
+    def read(cls, path: Path, *, subjects: bool, unchecked: bool = False) -> SamplesFile:
+        """Read a file; ``unchecked`` leaves bad rows in, for a gallery that lists what it leaves out."""
+        required = ("embeddings", "subject_id") if subjects else ("embeddings",)
+        optional = ("media_id", "concentration", "sample_id")
+        if unchecked:
+            read = read_parquet if path.suffix == ".parquet" else read_npz
+            columns: dict[str, Any] = read(path, required=required, optional=optional)
+        else:
+            samples: Samples = read_samples(path, required=required)
+            columns = samples.arrays()
+        media, names, given = (columns.get(key) for key in ("media_id", "sample_id", "subject_id"))
+        return cls(
+            np.asarray(columns["embeddings"]),
+            None if given is None else given.tolist(),
+            None if media is None else [str(medium) for medium in media.tolist()],
+            columns.get("concentration"),
+            None if names is None else names.tolist(),
+            _fingerprint(path),
+        )
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What is given with each sample when it is enrolled."""
+        origin = None if self.names is None else [str(name) for name in self.names]
+        return {"medium": self.media or "", "concentration": self.concentration, "origin": origin, "model": self.model}
+
+
+def _fingerprint(path: Path) -> str | None:
+    if path.suffix != ".npz" or "fingerprint" not in archive_names(path):
+        return None
+    return str(read_archive(path, ["fingerprint"])["fingerprint"]) or None

@@ -1,0 +1,1 @@
+"""The living gallery: a store, what was calibrated, and the version that answers."""

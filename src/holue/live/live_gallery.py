@@ -1,0 +1,316 @@
+"""LiveGallery: an open gallery that many ask and one changes; what it acknowledges is kept."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError
+from holue.gallery.gallery import Gallery
+from holue.gallery.subjects import as_subjects
+from holue.live.calibrations import CalibrationEntry, Calibrations, StoredCalibration
+from holue.live.follower import Follower
+from holue.live.kept_settings import settings_of
+from holue.live.status import LiveStatus
+from holue.live.template_cache import TemplateCache
+from holue.live.templates import Gathered, built, subject_ids
+from holue.live.version import GalleryVersion
+from holue.recognition.audit.audit import GalleryAudit, audit_gallery
+from holue.recognition.calibration.calibration import ValidationSource, calibrated
+from holue.recognition.calibration.fallback import FallbackWarning
+from holue.recognition.calibration.leave_one_out import LeftOutProbes
+from holue.recognition.calibration.validation import ValidationProbes, validation_gallery
+from holue.recognition.identifications import Identifications
+from holue.recognition.state_cell import StateCell
+from holue.store.protocol import Store
+from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId
+
+T = TypeVar("T")
+
+
+class LiveGallery:
+    """Made by :func:`holue.open`; a context manager.
+
+    A change is durable in the store first; then the new version becomes visible in one assignment. Readers never wait and never
+    see half a change. Any number of threads may use one object; other processes open their own with ``read_only=True``.
+
+    >>> import holue
+    >>> with holue.open(":memory:", dim=4, method="galue", threshold=0.8) as gallery:
+    ...     enrolled = gallery.enroll(np.eye(4), ["ann", "bob", "cay", "dan"])
+    ...     removed = gallery.remove(["dan"])
+    ...     answers = gallery.identify([[0.9, 0.1, 0, 0], [0, 0, 0, 1]])
+    ...     answers.subject, gallery.version
+    (array(['ann', UNKNOWN], dtype=object), 2)
+    """
+
+    def __init__(self, store: Store, given: dict[str, Any], *, cache: Path | None, read_only: bool) -> None:
+        self.store, self.read_only = store, read_only
+        self.settings = settings_of(store, given)
+        self._cell = StateCell()
+        self._calibrations = Calibrations(store)
+        self._cache = TemplateCache(store, cache)
+        self._lock = threading.Lock()
+        self._follower = Follower(store, self.settings.weighting, self._cache)
+        self._closed = False
+        version, gallery = self._follower.start(write=not read_only)
+        self._current = self._version_of(version, gallery, self._newest_calibration(None))
+
+    def close(self) -> None:
+        """Let another writer in; everything acknowledged is kept already."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            try:
+                if not self.read_only:
+                    self._follower.keep_templates()
+            finally:
+                self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Reading
+
+    def __len__(self) -> int:
+        return len(self._current)
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates of an embedding."""
+        return self.store.dim
+
+    @property
+    def model(self) -> str | None:
+        """The fingerprint of the embedding model, as given at creation."""
+        return self.store.model
+
+    @property
+    def current(self) -> GalleryVersion:
+        """The version that answers now; it stays as it is, whatever changes."""
+        return self._current
+
+    @property
+    def version(self) -> int:
+        """The number of the version that answers now."""
+        return self._current.version
+
+    def subjects(self, after: int = 0, limit: int = 1000) -> list[Subject]:
+        """Enrolled subjects in ascending order of their numbers, a page at a time."""
+        return self.store.subjects(after, limit)
+
+    def subject(self, subject: SubjectId) -> Subject | None:
+        """The subject enrolled under an id."""
+        return self.store.subject(subject)
+
+    def samples(self, subject: SubjectId) -> list[Sample]:
+        """The samples of an enrolled subject, as they were given."""
+        return self.store.samples(subject)
+
+    def changes(self, since: int = 0) -> list[Change]:
+        """The changes after a version, oldest first."""
+        return self.store.changes(since)
+
+    def calibrations(self) -> list[CalibrationEntry]:
+        """All calibrations that are kept, oldest first."""
+        return self._calibrations.entries()
+
+    def identify(
+        self, X: object, concentration: object = None, *, top_k: int = 5, model: str | None = None
+    ) -> Identifications:
+        """The whole answer about each probe: subject, decision, probabilities, candidates and the reason for doubt."""
+        self.check_model(model)
+        return self._current.identify(X, concentration, top_k=top_k)
+
+    def at(self, version: int, *, calibration: int | None = None) -> GalleryVersion:
+        """The gallery as it was, with the calibration it had then (or the one with a number), to answer again as it did."""
+        view = self.store.at(version)
+        entry = self._calibrations.chosen(version, calibration)
+        loaded = None if entry is None else self._calibrations.load(entry, self.settings)
+        return GalleryVersion.of(version, self.settings, built(view, self.settings.weighting)[1], loaded)
+
+    def refresh(self) -> int:
+        """Follow what another process has written since; returns the version that answers now."""
+        with self._lock:
+            self._follow(self._newest_calibration(self._current.calibrated))
+            return self._current.version
+
+    def audit(self, **options: Any) -> GalleryAudit:
+        """What is wrong with the gallery: see :func:`holue.recognition.audit.audit.audit_gallery`, whose options it takes."""
+        gathered, ids = self._samples()
+        return audit_gallery(
+            gathered.rows, ids, concentration=gathered.concentration, media=gathered.media,
+            **{"target_fpir": self.settings.target_fpir, **options},
+        )  # fmt: skip
+
+    def verify(self) -> list[Problem]:
+        """Read everything and compare checksums; the damage found."""
+        return [*self.store.verify(), *self._cache.problems()]
+
+    def status(self) -> LiveStatus:
+        """The gallery in numbers."""
+        return LiveStatus.of(self.store.status(), self._current, read_only=self.read_only)
+
+    # Changing
+
+    def enroll(self, X: object, ids: Iterable[SubjectId], **fields: Any) -> Enrolled:
+        """Enrol new subjects, all or nothing; the fields are those of :meth:`holue.store.protocol.Store.enroll`."""
+        self._check_weights(fields)
+        return self._followed(self.store.enroll(X, ids, **fields))
+
+    def add_samples(self, X: object, ids: Iterable[SubjectId], **fields: Any) -> Enrolled:
+        """Give enrolled subjects more samples, all or nothing."""
+        self._check_weights(fields)
+        return self._followed(self.store.add_samples(X, ids, **fields))
+
+    def replace(self, X: object, ids: Iterable[SubjectId], **fields: Any) -> Enrolled:
+        """Give enrolled subjects new samples in place of all they had."""
+        self._check_weights(fields)
+        return self._followed(self.store.replace(X, ids, **fields))
+
+    def remove(self, ids: Iterable[SubjectId], *, by: str | None = None) -> int:
+        """Subjects leave with their samples; :meth:`undo` brings them back until they are erased. Returns the version."""
+        return self._followed(self.store.remove(ids, by=by))
+
+    def remove_samples(self, samples: Iterable[int], *, by: str | None = None) -> int:
+        """Samples leave, by number; each subject concerned keeps at least one."""
+        return self._followed(self.store.remove_samples(samples, by=by))
+
+    def rename(self, old: SubjectId, new: SubjectId, *, by: str | None = None) -> int:
+        """A subject gets another id and keeps its number."""
+        return self._followed(self.store.rename(old, new, by=by))
+
+    def merge(self, ids: Iterable[SubjectId], *, into: SubjectId, by: str | None = None) -> int:
+        """Subjects turn out to be one: all samples go to ``into``, and the others leave."""
+        return self._followed(self.store.merge(ids, into=into, by=by))
+
+    def split(self, old: SubjectId, samples: Iterable[int], *, new: SubjectId, by: str | None = None) -> int:
+        """A subject turns out to be two: some samples, by number, go to a new subject."""
+        return self._followed(self.store.split(old, samples, new=new, by=by))
+
+    def undo(self, version: int | None = None, *, by: str | None = None) -> int:
+        """Put back everything that a change touched, the last one by default."""
+        return self._followed(self.store.undo(version, by=by))
+
+    def erase(self, ids: Iterable[SubjectId] = (), *, numbers: Iterable[int] = (), by: str | None = None) -> Receipt:
+        """Erase subjects from every file of the home, snapshots and the template cache included; nothing brings them back."""
+        with self._follower.erasing():
+            receipt = self.store.erase(ids, numbers=numbers, by=by)
+        return self._followed(receipt)
+
+    def purge(
+        self, *, now: float | None = None, dry_run: bool = False, by: str | None = None
+    ) -> tuple[list[int], Receipt | None]:
+        """Erase the subjects whose ``retain_until`` has come; a dry run only lists their numbers."""
+        if dry_run:
+            return self.store.purge(now=now, dry_run=True, by=by)
+        with self._follower.erasing():
+            purged = self.store.purge(now=now, by=by)
+        return self._followed(purged)
+
+    def snapshot(self, name: str | None = None, *, by: str | None = None) -> object:
+        """A copy of the store as it is now, calibrations included; writing may go on meanwhile."""
+        return self.store.snapshot(name, by=by)
+
+    def compact(self, *, forget_before: int | None = None, by: str | None = None) -> None:
+        """Merge small segments and keep the templates for the next opening; ``forget_before`` gives up older versions."""
+        self.store.compact(forget_before=forget_before, by=by)
+        self._follower.keep_templates(always=True)
+
+    def calibrate(
+        self,
+        X: object = None,
+        y: object = None,
+        concentration: object = None,
+        *,
+        gallery: Gallery | tuple[object, ...] | None = None,
+        model: str | None = None,
+        by: str | None = None,
+    ) -> CalibrationEntry:
+        """Set the operating point and learn how far to trust answers, durably; changes may go on meanwhile.
+
+        Without arguments it learns from the enrolled samples, each left out in turn. Probes ``X`` of the subjects ``y`` are as in
+        :meth:`holue.recognition.recognizer.OpenSetRecognizer.calibrate`.
+        """
+        self.check_model(model)
+        now = self._current
+        moment = now.moment
+        source: ValidationSource
+        if X is None:
+            gathered, ids = self._samples(now.version)
+            kappa, weighting = gathered.concentration, self.settings.weighting
+            source = LeftOutProbes.of(
+                self.settings.method, gathered.rows, ids, kappa, gathered.media, weighting, moment.state.gallery
+            )
+        else:
+            searched = validation_gallery(gallery, moment.state.gallery, self.settings.weighting)
+            source = ValidationProbes.of(moment.probes(X, concentration), y, searched, moment.state.gallery)
+        learned = calibrated(source, self.settings)
+        state = moment.state.calibrated(learned, self.settings.hold, moment.state.lineage)
+        with self._lock:
+            entry = self._calibrations.keep(
+                state, made_at=now.version, since=self._current.version, by=by,
+                source="leave-one-out" if X is None else "probes",
+            )  # fmt: skip
+            # Read back, so that this process answers with the same bits as the next one.
+            self._follow(self._calibrations.load(entry, self.settings))
+        for fallback in learned.fallbacks:
+            if self.settings.threshold is None or fallback.setting != "hold":
+                warnings.warn(str(fallback), FallbackWarning, stacklevel=2)
+        return entry
+
+    # Inside
+
+    def _followed(self, result: T) -> T:
+        """What a verb of the store returned, once its version is visible."""
+        with self._lock:
+            self._follow(self._current.calibrated)
+        return result
+
+    def _follow(self, calibration: StoredCalibration | None) -> None:
+        now = self._current
+        version, gallery = self._follower.follow(now.version, now.gallery)
+        if version != now.version or calibration is not now.calibrated:
+            self._current = self._version_of(version, gallery, calibration)
+
+    def _version_of(
+        self, version: int, gallery: Gallery | None, calibration: StoredCalibration | None
+    ) -> GalleryVersion:
+        return GalleryVersion.of(version, self.settings, gallery, calibration, self._cell)
+
+    def _newest_calibration(self, known: StoredCalibration | None) -> StoredCalibration | None:
+        entries = self._calibrations.entries()
+        if not entries or (known is not None and known.entry == entries[-1]):
+            return known
+        return self._calibrations.load(entries[-1], self.settings)
+
+    def _samples(self, version: int | None = None) -> tuple[Gathered, Any]:
+        view = self.store.at(self._current.version if version is None else version)
+        gathered = Gathered.from_view(view)
+        numbers, place = np.unique(gathered.owners, return_inverse=True)
+        return gathered, subject_ids(view, numbers)[place] if len(numbers) else as_subjects([])
+
+    def check_model(self, model: str | None) -> None:
+        """Refuse embeddings of another model than the gallery was made for; None says nothing."""
+        if model is not None and model != self.model:
+            raise InvalidEmbeddingsError(
+                f"the embeddings come from model {model!r}, but this gallery was created for {self.model!r}; embed again with "
+                "that model"
+            )
+
+    def _check_weights(self, fields: dict[str, Any]) -> None:
+        if self.settings.weighting == "concentration" and fields.get("concentration") is None:
+            raise InvalidConcentrationError(
+                "weighting='concentration' needs concentration, one per sample; pass it, or open with weighting='uniform'"
+            )

@@ -1,0 +1,49 @@
+"""LiveStatus: an open gallery in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from holue.live.version import GalleryVersion
+from holue.recognition.saved.recognizer_folder import plain_settings
+from holue.store.values import Status
+
+
+@dataclass(frozen=True, eq=False)
+class LiveStatus:
+    """The store, the version that answers and its calibration."""
+
+    store: Status
+    version: int
+    subjects: int
+    read_only: bool
+    calibration: int | None
+    calibrated_at: int | None  # the version it was learned from
+    threshold: float | None
+    target_fpir: float | None
+    achieved_fpir: float | None
+    doubts: tuple[str, ...]
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, store: Status, now: GalleryVersion, *, read_only: bool) -> LiveStatus:
+        """Of the version that answers now."""
+        point = None if now.state is None else now.state.operating_point
+        return cls(
+            store,
+            now.version,
+            len(now),
+            read_only,
+            now.calibration,
+            None if now.calibrated is None else now.calibrated.entry.made_at,
+            None if point is None else point.threshold,
+            None if point is None else point.target_fpir,
+            None if point is None else point.achieved_fpir,
+            tuple(str(doubt) for doubt in now.doubts()),
+            plain_settings(now.settings),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
