@@ -134,6 +134,7 @@ class Receipt:
     samples: int
     compared: int
     files: tuple[Searched, ...]
+    not_searched: tuple[str, ...] = ()  # what may hold the bytes and was out of reach
 
     @property
     def clean(self) -> bool:
@@ -164,6 +165,7 @@ class Status:
     bytes: int
     snapshots: tuple[str, ...]
     artifacts: tuple[str, ...]
+    age: float | None = None  # seconds since a local copy was known to be current; None where the truth itself is read
 
 
 @dataclass(frozen=True)
