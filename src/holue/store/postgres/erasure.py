@@ -19,7 +19,7 @@ import numpy as np
 from holue.errors import ErasureIncompleteError
 from holue.store.edit import Edit
 from holue.store.postgres import schema
-from holue.store.postgres.maintenance import is_maintained, maintaining, rewrite
+from holue.store.postgres.maintenance import maintaining, rewrite
 from holue.store.postgres.replica import Replica
 from holue.store.postgres.server import Server
 from holue.store.sqlite.erasure import digest, ids_of, rows_of, samples_of, take_out, with_earlier_names
@@ -41,12 +41,17 @@ def erase(replica: Replica, subjects: list[int], by: str | None) -> Receipt:
 
 
 def complete(replica: Replica) -> None:
-    """Finish erasures that were interrupted, unless a process is at it."""
-    pending = [receipt for receipt in replica.copy.read(read_receipts) if not receipt.files]
-    if pending and not is_maintained(replica.server):
-        with maintaining(replica.address) as keeper:
-            for draft in pending:
-                _finish(replica, keeper, draft, np.empty((0, replica.dim), np.float32), None)
+    """Finish erasures that were interrupted; one that another process is about to finish is waited for."""
+    if not _pending(replica):
+        return
+    with maintaining(replica.address) as keeper:
+        replica.refresh()
+        for draft in _pending(replica):
+            _finish(replica, keeper, draft, np.empty((0, replica.dim), np.float32), None)
+
+
+def _pending(replica: Replica) -> list[Receipt]:
+    return [receipt for receipt in replica.copy.read(read_receipts) if not receipt.files]
 
 
 def _record(replica: Replica, subjects: list[int], by: str | None) -> tuple[Receipt, Float32Array]:

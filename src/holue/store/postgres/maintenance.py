@@ -29,12 +29,6 @@ def maintaining(address: Address) -> Iterator[Server]:
         server.close()
 
 
-def is_maintained(server: Server) -> bool:
-    """Whether another process has the maintenance lock at this moment."""
-    taken: bool = server.one("SELECT NOT pg_try_advisory_xact_lock(hashtextextended(%s, 1))", [server.address.schema])
-    return taken
-
-
 def take_snapshot(server: Server, name: str) -> str:
     """Copy all tables as they are now into a schema of their own; returns the snapshot's URL."""
     url = server.address.snapshot_url(name)
