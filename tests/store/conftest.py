@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-import psutil
 import pytest
 
 from holue.store.memory import MemoryStore
@@ -108,8 +107,14 @@ class PostgresServer:
     def url(self, gallery: str) -> str:
         return f"{self._run.get_uri()}&gallery={gallery}"
 
+    @property
+    def database(self) -> str:
+        return str(self._run.get_uri())
+
     def crash(self) -> None:
         """Kill the server without letting it write anything."""
+        import psutil
+
         main = psutil.Process(self._run.get_pid())
         others = main.children(recursive=True)
         main.kill()  # its own processes end by themselves when it is gone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 
 from holue.errors import InvalidParameterError
@@ -17,10 +17,10 @@ class Address:
     """A database, as libpq takes it, and the gallery in it; with ``snapshot`` one of the gallery's snapshots.
 
     >>> Address.parse("postgresql://ann@db.example/faces?sslmode=require&gallery=door")
-    Address(database='postgresql://ann@db.example/faces?sslmode=require', gallery='door', snapshot=None)
+    Address(gallery='door', snapshot=None)
     """
 
-    database: str
+    database: str = field(repr=False)  # may hold a password
     gallery: str
     snapshot: str | None = None
 
