@@ -92,6 +92,10 @@ class TwoHomes(RuleBasedStateMachine):
     def rename(self, old: str, new: str) -> None:
         self.both("rename", old, new)
 
+    @rule(names=st.lists(NAMES, min_size=1, max_size=2), retain=st.none() | st.integers(0, 9))
+    def update(self, names: list[str], retain: int | None) -> None:
+        self.both("update", names, retain_until=retain, consent=f"form {retain}")
+
     @rule(names=st.lists(NAMES, min_size=1, max_size=2), into=NAMES)
     def merge(self, names: list[str], into: str) -> None:
         self.both("merge", names, into=into)

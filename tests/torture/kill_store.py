@@ -1,6 +1,6 @@
 """Kill a writer at random moments, many times, and check what it leaves behind.
 
-A child process changes a store at random (enrol, add, replace, remove, rename, merge, split, undo, erase, snapshot,
+A child process changes a store at random (enrol, add, replace, update, remove, rename, merge, split, undo, erase, snapshot,
 compact) and tells its parent before and after each change. The parent kills it with SIGKILL at a random moment, also
 while it opens the store; then it opens the store itself and compares it with a store in memory that made the
 acknowledged changes. The change under way must be whole or absent; bytes of erased embeddings must be in no file. With
@@ -51,7 +51,7 @@ def draw(choose: random.Random, store: Any) -> dict[str, Any]:
     seed = choose.randrange(2**31)
     verbs = {"enroll": 8 if free else 0, "snapshot": 0.6, "compact": 1.5, "artifact": 0.5}
     if enrolled:
-        verbs |= {"add_samples": 3, "replace": 1, "remove": 2, "undo": 2, "erase": 0.7}
+        verbs |= {"add_samples": 3, "replace": 1, "update": 1, "remove": 2, "undo": 2, "erase": 0.7}
     if len(enrolled) > 1:
         verbs |= {"merge": 1}
     if enrolled and free:
@@ -85,6 +85,8 @@ def perform(store: Any, change: dict[str, Any]) -> None:
         if verb in ("enroll", "add_samples", "replace"):
             names = change["names"]
             getattr(store, verb)(rows(change["seed"], len(names)), names, time=1, origin="file of " + names[0])
+        elif verb == "update":
+            store.update(change["names"], purpose=f"purpose {change['seed']}")
         elif verb == "rename":
             store.rename(change["old"], change["new"])
         elif verb == "merge":
@@ -164,7 +166,11 @@ class PostgresHome:
         return PostgresStore.restore(f"{url}&snapshot={name}", self.gallery())
 
     def files(self, url: str) -> list[Path]:
-        return [file for file in (self.folder / "base").rglob("*") if file.is_file()]
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("CHECKPOINT")  # until then files that are no longer used may come and go
+        return [file for file in (self.folder / "base").rglob("*") if file.name[0].isdigit() and file.is_file()]
 
     def delete(self, url: str) -> None:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,15 @@ SubjectId = str | int
 
 NOBODY = -1
 """In arrays of subject numbers: the sample belongs to no subject (it was removed or erased)."""
+
+
+class Unchanged(Enum):
+    """Stands for a field that an update leaves as it is; None would empty it."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True)
