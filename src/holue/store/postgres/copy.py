@@ -19,7 +19,7 @@ import numpy as np
 from holue.errors import CorruptStoreError, StoreError
 from holue.store.commit import CommitQueue
 from holue.store.postgres.delta import CopySide, ServerSide, batches, carry
-from holue.store.postgres.schema import COLUMNS, TYPES
+from holue.store.postgres.schema import COLUMNS, TYPES, Head
 from holue.store.postgres.server import Row, Server
 from holue.store.sqlite import compaction
 from holue.store.sqlite.block import Block
@@ -75,11 +75,10 @@ class LocalCopy:
             finally:
                 self._reader.database.run("COMMIT")
 
-    def follow(self, server: Server) -> None:
+    def follow(self, server: Server, head: Head) -> None:
         """Take over what is new on the server; the caller holds a transaction there that sees one state."""
-        edit, version, oldest = server.run("SELECT edit, version, oldest FROM head")[0]
-        self.snapshots = tuple(name for (name,) in server.run("SELECT name FROM snapshot ORDER BY name"))
-        if edit == self.edit:
+        self.snapshots = head.snapshots
+        if head.edit == self.edit:
             return
         erasures = server.run("SELECT kind, number FROM erasure WHERE version > %s", [self.version])
         database = self.home.database
@@ -94,15 +93,15 @@ class LocalCopy:
         except BaseException:
             self.roll_back()
             raise
-        self.version, self.edit = version, edit
+        self.version, self.edit = head.version, head.edit
         if erasures:
             self.overwrite_erased()
-        if self.home.tables.oldest_version() < oldest:
-            compaction.compact(self.home, self._queue, oldest)
+        if self.home.tables.oldest_version() < head.oldest:
+            compaction.compact(self.home, self._queue, head.oldest)
 
-    def too_old(self, oldest: int) -> bool:
-        """Whether the server no longer has the changes that the copy lacks."""
-        return 0 <= self.version < oldest
+    def cannot_follow(self, head: Head) -> bool:
+        """Whether the gallery was restored, or no longer has the changes that the copy lacks."""
+        return head.store != self.store or head.edit < self.edit or 0 <= self.version < head.oldest
 
     def begin(self) -> None:
         """Begin a change of our own."""

@@ -97,13 +97,15 @@ def rewrite(server: Server, schemas: list[str]) -> list[str]:
 
 def _wait_for_old_readers(server: Server) -> None:
     now = server.one("SELECT pg_current_xact_id()::xid::text")
-    old = """SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-      AND age(backend_xmin) > age(%s::xid)"""
+    old = """SELECT 'server process ' || pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()
+      AND (datname = current_database() OR datname IS NULL) AND greatest(age(backend_xid), age(backend_xmin)) > age(%(now)s::xid)
+      UNION ALL SELECT 'prepared transaction ' || gid FROM pg_prepared_xacts WHERE age(transaction) > age(%(now)s::xid)
+      UNION ALL SELECT 'replication slot ' || slot_name FROM pg_replication_slots WHERE age(xmin) > age(%(now)s::xid)"""
     until = clock.monotonic() + OLD_READER_SECONDS
-    while waiting := server.run(old, [now]):
+    while waiting := server.run(old, {"now": now}):
         if clock.monotonic() > until:
             raise ErasureIncompleteError(
-                f"the server keeps deleted rows for a transaction that is older than the erasure (server process "
-                f"{waiting[0][0]}); end it, then open the store again: the erasure is completed then"
+                f"the server keeps deleted rows for a transaction that is older than the erasure "
+                f"({waiting[0][0]}); end it, then open the store again: the erasure is completed then"
             )
         clock.sleep(0.1)

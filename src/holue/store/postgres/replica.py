@@ -49,7 +49,7 @@ class Replica:
         self.queue = CommitQueue(self._begin, self._commit, self._roll_back, self._explain)
         self.news = threading.Condition()
         self._current_at = clock.monotonic()
-        self._lock_copy()
+        self._fill()
 
     @property
     def age(self) -> float:
@@ -95,19 +95,17 @@ class Replica:
 
     def _follow(self) -> None:
         """Follow inside a transaction on the server."""
-        store = schema.read_meta(self.server)["store"]
-        edit, oldest = self.server.run("SELECT edit, oldest FROM head")[0]
-        if store != self.copy.store or edit < self.copy.edit or self.copy.too_old(oldest):
-            # The gallery was restored, or the changes that the copy lacks are no longer kept.
+        head = schema.read_head(self.server)
+        if self.copy.cannot_follow(head):
             fresh = LocalCopy(schema.read_meta(self.server))
-            fresh.follow(self.server)
+            fresh.follow(self.server, head)
             self.copy, old = fresh, self.copy
             old.close()
         else:
-            self.copy.follow(self.server)
+            self.copy.follow(self.server, head)
         self._is_current()
 
-    def _lock_copy(self) -> None:
+    def _fill(self) -> None:
         try:
             self.refresh()
         except BaseException:
@@ -127,13 +125,14 @@ class Replica:
         for attempt in (1, 2):
             try:
                 self.server.run("BEGIN")
-                self._edit = 1 + self.server.one("SELECT edit FROM head FOR UPDATE")
+                self.server.run("SELECT 1 FROM head FOR UPDATE")
                 break
             except Exception as error:  # nothing was sent yet: a lost connection may be opened again
                 self.server.roll_back()
                 if attempt == 2 or not self._lost(error):
                     raise
         self._follow()
+        self._edit = self.copy.edit + 1
         self.copy.begin()
         self._before = self.copy.version
         self._logged = self._last_operation()
@@ -160,8 +159,11 @@ class Replica:
             carry(CopySide(database), ServerSide(server), self._before)
         for first, edit in self._staged:
             _upload_embeddings(server, first, edit)
-        operations = f"SELECT {COLUMNS['operation']} FROM operation WHERE number > ? ORDER BY number"
-        server.copy_in("operation", COLUMNS["operation"], TYPES["operation"], database.run(operations, [self._logged]))
+        operations = database.run(
+            f"SELECT {COLUMNS['operation']} FROM operation WHERE number > ? ORDER BY number", [self._logged]
+        )
+        if operations:
+            server.copy_in("operation", COLUMNS["operation"], TYPES["operation"], operations)
         for table, key in dict.fromkeys(self._written):
             column, columns = (
                 ("name", "name, sha256, time, crc, data") if table == "artifact" else ("number", "number, content, crc")
@@ -169,9 +171,11 @@ class Replica:
             row = database.run(f"SELECT {columns} FROM {table} WHERE {column} = ?", [key])[0]
             server.run(f"DELETE FROM {table} WHERE {column} = %s", [key])
             server.copy_in(table, COLUMNS[table], TYPES[table], [(*row, self._edit)])
-        server.run("INSERT INTO edit VALUES (%s, %s)", [self._edit, token])
-        server.run("UPDATE head SET edit = %s, version = %s", [self._edit, version])
-        server.run("SELECT pg_notify(%s, %s)", [self.address.channel, str(self._edit)])
+        server.run(
+            """WITH told AS (INSERT INTO edit VALUES (%s, %s)), done AS (UPDATE head SET edit = %s, version = %s)
+              SELECT pg_notify(%s, %s)""",
+            [self._edit, token, self._edit, version, self.address.channel, str(self._edit)],
+        )
 
     def _settle(self, token: str, error: Exception) -> None:
         """Find out what became of a commit whose connection was lost; return if it was made."""

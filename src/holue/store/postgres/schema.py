@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
 from holue.errors import StoreError
@@ -113,6 +114,25 @@ def copy_tables(server: Server, source: str, target: str) -> None:
     make_tables(server, target)
     for table in EVERY_TABLE:
         server.run(f'INSERT INTO "{target}".{table} SELECT * FROM "{source}".{table}')
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where the gallery stands."""
+
+    edit: int
+    version: int
+    oldest: int
+    store: str
+    snapshots: tuple[str, ...]
+
+
+def read_head(server: Server) -> Head:
+    """Where the gallery stands, in one question."""
+    sql = """SELECT edit, version, oldest, (SELECT value FROM meta WHERE key = 'store'),
+      ARRAY(SELECT name FROM snapshot ORDER BY name) FROM head"""
+    edit, version, oldest, store, names = server.run(sql)[0]
+    return Head(edit, version, oldest, json.loads(store), tuple(names))
 
 
 def snapshots(server: Server) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ class Server:
         assert self._connection is not None
         return self._connection
 
-    def run(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    def run(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """Run one statement; all of its rows."""
         done = self.connect().execute(sql, values or None, binary=True)
         return list(done.fetchall()) if done.description else []
