@@ -23,7 +23,7 @@ from holue.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from holue.store.postgres import maintenance
+from holue.store.postgres import erasure
 from holue.store.postgres.address import Address
 from holue.store.postgres.store import PostgresStore
 from holue.store.windows import search_files
@@ -278,7 +278,7 @@ def test_an_erasure_that_was_interrupted_is_completed_at_the_next_opening(
 ) -> None:
     X = embeddings(2, seed=77)
     store.enroll(X, ["ann", "bob"])
-    monkeypatch.setattr(maintenance, "OLD_READER_SECONDS", 0.2)
+    monkeypatch.setattr(erasure, "OLD_READER_SECONDS", 0.2)
     with psycopg.connect(postgres.database) as old:
         old.execute(keeps)
         with pytest.raises(ErasureIncompleteError, match="older than the erasure"):
@@ -286,10 +286,22 @@ def test_an_erasure_that_was_interrupted_is_completed_at_the_next_opening(
         assert store.subject("ann") is None
         assert not store.receipts()[0].files
         store.close()
+        with PostgresStore.open(url) as meanwhile:
+            assert not meanwhile.receipts()[0].clean
     with PostgresStore.open(url) as again:
         assert again.receipts()[0].clean
         assert again.receipts()[0].compared == 0
         assert held_in_tables(postgres, X[:1]) == 0
+
+
+def test_a_receipt_says_that_somebody_else_was_enrolled_with_the_same_direction(store: PostgresStore) -> None:
+    X = embeddings(1, seed=78)
+    store.enroll(3 * X, ["ann"])
+    given = (3 * X).astype(np.float64)
+    store.enroll(given / np.linalg.norm(given), ["bob"])
+    receipt = store.erase(["ann"])
+    assert not receipt.clean
+    assert {entry.file.split()[0] for entry in receipt.files if entry.found} == {"local", "rows:", "server:"}
 
 
 def test_a_user_without_rights_to_files_gets_a_receipt_that_says_so(postgres: Any) -> None:

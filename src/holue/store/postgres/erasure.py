@@ -12,6 +12,7 @@ import json
 import secrets
 import time as clock
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -21,12 +22,14 @@ from holue.store.edit import Edit
 from holue.store.postgres import schema
 from holue.store.postgres.maintenance import maintaining, rewrite
 from holue.store.postgres.replica import Replica
-from holue.store.postgres.server import Server
+from holue.store.postgres.server import Server, driver
 from holue.store.sqlite.erasure import digest, ids_of, rows_of, samples_of, take_out, with_earlier_names
 from holue.store.sqlite.reading import read_receipts
 from holue.store.values import Float32Array, Receipt, Searched
-from holue.store.windows import CHUNK, search_files, search_streams
+from holue.store.windows import CHUNK, forms, search_files, search_streams
 
+OLD_READER_SECONDS = 60.0
+"""A transaction that began before an erasure is waited for so long; the server keeps deleted rows for it."""
 OF_THE_OPERATOR = (
     "the server's write-ahead log, archives, backups, standby servers and logs: they belong to the server's operator"
 )
@@ -37,17 +40,20 @@ def erase(replica: Replica, subjects: list[int], by: str | None) -> Receipt:
     """Erase subjects by number, whether enrolled or removed."""
     with maintaining(replica.address) as keeper:
         draft, vectors = replica.queue.submit(lambda: _record(replica, subjects, by))
-        return _finish(replica, keeper, draft, vectors, by)
+        return _finish(replica, keeper, draft, vectors, by, OLD_READER_SECONDS)
 
 
 def complete(replica: Replica) -> None:
-    """Finish erasures that were interrupted; one that another process is about to finish is waited for."""
+    """Finish erasures that were interrupted; one that another process is about to finish is waited for.
+
+    While another transaction still prevents it, the erasure stays open: its receipt lists no files and is not clean.
+    """
     if not _pending(replica):
         return
-    with maintaining(replica.address) as keeper:
+    with suppress(ErasureIncompleteError), maintaining(replica.address) as keeper:
         replica.refresh()
         for draft in _pending(replica):
-            _finish(replica, keeper, draft, np.empty((0, replica.dim), np.float32), None)
+            _finish(replica, keeper, draft, np.empty((0, replica.dim), np.float32), None, patience=1.0)
 
 
 def _pending(replica: Replica) -> list[Receipt]:
@@ -110,10 +116,12 @@ def _delete(server: Server, place: str, subjects: list[int], samples: list[int],
         server.run(told, [version, kind, numbers])
 
 
-def _finish(replica: Replica, keeper: Server, draft: Receipt, vectors: Float32Array, by: str | None) -> Receipt:
+def _finish(
+    replica: Replica, keeper: Server, draft: Receipt, vectors: Float32Array, by: str | None, patience: float
+) -> Receipt:
     replica.queue.alone(lambda: replica.copy.overwrite_erased())
     schemas = [keeper.address.schema, *schema.snapshots(keeper).values()]
-    not_searched = [*rewrite(keeper, schemas), OF_THE_OPERATOR, OF_OTHERS]
+    not_searched = [*rewrite(keeper, schemas, patience), OF_THE_OPERATOR, OF_OTHERS]
     copy = replica.copy
     searched = [
         dataclasses.replace(entry, file=f"local copy: {entry.file}")
@@ -142,7 +150,7 @@ def _close(replica: Replica, receipt: Receipt, by: str | None) -> None:
 
 
 def _search_rows(server: Server, schemas: list[str], vectors: Float32Array) -> list[Searched]:
-    wanted = [vector.tobytes() for vector in vectors]
+    wanted = [form for vector in vectors for form in forms(vector) if len(form) == vector.nbytes]  # as float32
     found = []
     for place in schemas:
         size, held = server.run(
@@ -169,7 +177,7 @@ def _search_files(server: Server, schemas: list[str], vectors: Float32Array) -> 
         }
         return search_streams(streams, vectors), []
     except Exception as error:
-        if "permission denied" not in str(error):
+        if not isinstance(error, driver().errors.InsufficientPrivilege):
             raise
         return [], [
             "the files of the tables: this user may not read them (role pg_read_server_files); rows were searched"

@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from holue.errors import ErasureIncompleteError, InvalidParameterError, StoreError
 from holue.store.postgres import schema
 from holue.store.postgres.address import Address
-from holue.store.postgres.server import Server
+from holue.store.postgres.server import Server, driver
 
-OLD_READER_SECONDS = 60.0
-"""A transaction that began before an erasure is waited for so long; the server keeps deleted rows for it."""
 _REWRITTEN = ("subject", "subject_past", "sample", "sample_past", "touch", "embedding")
 
 
@@ -80,28 +78,28 @@ def vacuum(server: Server) -> None:
         server.run(f"VACUUM (ANALYZE) {table}")
 
 
-def rewrite(server: Server, schemas: list[str]) -> list[str]:
+def rewrite(server: Server, schemas: list[str], patience: float) -> list[str]:
     """Write the tables anew without deleted rows, and have the old files deleted; returns what was not permitted."""
-    _wait_for_old_readers(server)
+    _wait_for_old_readers(server, patience)
     for name in schemas:
         for table in _REWRITTEN:
             server.run(f'VACUUM (FULL) "{name}".{table}')
     try:
         server.run("CHECKPOINT")
     except Exception as error:
-        if "permission denied" not in str(error):
+        if not isinstance(error, driver().errors.InsufficientPrivilege):
             raise
         return ["files that the server deletes at its next checkpoint: this user may not run CHECKPOINT"]
     return []
 
 
-def _wait_for_old_readers(server: Server) -> None:
+def _wait_for_old_readers(server: Server, patience: float) -> None:
     now = server.one("SELECT pg_current_xact_id()::xid::text")
     old = """SELECT 'server process ' || pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()
       AND (datname = current_database() OR datname IS NULL) AND greatest(age(backend_xid), age(backend_xmin)) > age(%(now)s::xid)
       UNION ALL SELECT 'prepared transaction ' || gid FROM pg_prepared_xacts WHERE age(transaction) > age(%(now)s::xid)
       UNION ALL SELECT 'replication slot ' || slot_name FROM pg_replication_slots WHERE age(xmin) > age(%(now)s::xid)"""
-    until = clock.monotonic() + OLD_READER_SECONDS
+    until = clock.monotonic() + patience
     while waiting := server.run(old, {"now": now}):
         if clock.monotonic() > until:
             raise ErasureIncompleteError(
