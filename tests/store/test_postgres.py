@@ -238,6 +238,23 @@ def test_a_connection_lost_during_the_commit_is_cleared_up(
     assert store.verify() == []
 
 
+def test_a_change_that_the_copy_cannot_take_is_said_to_be_made(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = store._replica.copy  # type: ignore[union-attr]
+
+    def fail() -> None:
+        monkeypatch.undo()
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(copy, "commit", fail)
+    with pytest.raises(StoreError, match=r"version 1 is on the server.*no space"):
+        store.enroll(embeddings(1), ["ann"])
+    assert store.refresh() == 1
+    assert set(contents(store)) == {"ann"}
+    assert store.enroll(embeddings(1, 1), ["bob"]).version == 2
+
+
 # Erasure
 
 

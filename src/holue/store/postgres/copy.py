@@ -110,9 +110,10 @@ class LocalCopy:
 
     def commit(self) -> None:
         """Keep the change."""
-        self.version = self.home.tables.last_version()
+        version = self.home.tables.last_version()
         self.home.database.run("COMMIT")
         self.home.tables.end()
+        self.version = version
 
     def roll_back(self) -> None:
         """Give up the change."""

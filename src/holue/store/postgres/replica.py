@@ -149,7 +149,13 @@ class Replica:
             self.server.run("COMMIT")
         except Exception as error:
             self._settle(token, error)
-        self.copy.commit()
+        try:
+            self.copy.commit()
+        except Exception as error:
+            raise StoreError(
+                f"the change is made and version {version} is on the server, but the local copy cannot be written ({error}); "
+                "free space in the temporary directory; the copy catches up by itself"
+            ) from error
         self.copy.edit = self._edit
         self._is_current()
 
