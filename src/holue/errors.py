@@ -20,6 +20,7 @@ HolueError
 ├── CannotWriteError (OSError)          a file or folder cannot be written: no space, no permission
 ├── StoreError                          a store of a gallery that cannot be opened, read or written
 │   ├── StoreLockedError                another process writes to it
+│   ├── StoreUnavailableError           its server cannot be reached; reads go on from the local copy
 │   ├── CorruptStoreError               a file of it is missing, cut or changed
 │   └── ErasureIncompleteError          erased data may still be in a file; the erasure goes on at the next opening
 ├── TrainingDivergedError (ArithmeticError)  the loss is no longer a number
@@ -111,6 +112,10 @@ class StoreError(HolueError):
 
 class StoreLockedError(StoreError):
     """Another writer has the store open."""
+
+
+class StoreUnavailableError(StoreError):
+    """The server of a store cannot be reached; reads go on from the local copy."""
 
 
 class CorruptStoreError(StoreError):

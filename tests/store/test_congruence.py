@@ -1,19 +1,21 @@
-"""The embedded home agrees with the one in memory after any sequence of changes."""
+"""The other homes agree with the one in memory after any sequence of changes."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from holue.errors import InvalidInputError
 from holue.store.memory import MemoryStore
+from holue.store.postgres.store import PostgresStore
 from holue.store.sqlite import ranges
 from holue.store.sqlite.store import SqliteStore
 
@@ -41,8 +43,17 @@ class TwoHomes(RuleBasedStateMachine):
             ranges.SMALL_BYTES, ranges.TAIL_BYTES = 600, 1000
         self.rng = np.random.default_rng(0)
         self.memory = MemoryStore(dim=DIM)
-        self.disk = SqliteStore.create(Path(self.folder.name) / "home", dim=DIM)
+        self.disk = self.made()
         self.snapshots = 0
+
+    def made(self) -> Any:
+        return SqliteStore.create(Path(self.folder.name) / "home", dim=DIM)
+
+    def opened(self) -> Any:
+        return SqliteStore.open(self.disk.path)
+
+    def restored(self, name: str) -> Any:
+        return SqliteStore.restore(self.disk.path / "snapshots" / name, Path(self.folder.name) / f"restored {name}")
 
     def both(self, verb: str, *args: Any, **settings: Any) -> None:
         results = []
@@ -81,6 +92,10 @@ class TwoHomes(RuleBasedStateMachine):
     def rename(self, old: str, new: str) -> None:
         self.both("rename", old, new)
 
+    @rule(names=st.lists(NAMES, min_size=1, max_size=2), retain=st.none() | st.integers(0, 9))
+    def update(self, names: list[str], retain: int | None) -> None:
+        self.both("update", names, retain_until=retain, consent=f"form {retain}")
+
     @rule(names=st.lists(NAMES, min_size=1, max_size=2), into=NAMES)
     def merge(self, names: list[str], into: str) -> None:
         self.both("merge", names, into=into)
@@ -116,25 +131,26 @@ class TwoHomes(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.disk.close()
-        self.disk = SqliteStore.open(self.disk.path)
+        self.disk = self.opened()
 
     @invariant()
     def agree(self) -> None:
         if not hasattr(self, "disk"):
             return
-        one, two = self.memory.status(), self.disk.status()
+        self.compare(self.disk)
+
+    def compare(self, disk: Any) -> None:
+        one, two = self.memory.status(), disk.status()
         assert (one.version, one.oldest_version, one.subjects, one.samples) == (
             two.version,
             two.oldest_version,
             two.subjects,
             two.samples,
         )
-        assert self.memory.subjects() == self.disk.subjects()
+        assert self.memory.subjects() == disk.subjects()
         for version in range(max(one.oldest_version, one.version - 3), one.version + 1):
-            assert state(self.memory, version) == state(self.disk, version)
-        for mine, theirs in zip(
-            self.memory.changes(one.oldest_version), self.disk.changes(one.oldest_version), strict=True
-        ):
+            assert state(self.memory, version) == state(disk, version)
+        for mine, theirs in zip(self.memory.changes(one.oldest_version), disk.changes(one.oldest_version), strict=True):
             assert (mine.version, mine.kind, mine.undoes) == (theirs.version, theirs.kind, theirs.undoes)
             assert mine.subjects.tolist() == theirs.subjects.tolist()
             assert mine.samples.tolist() == theirs.samples.tolist()
@@ -145,9 +161,7 @@ class TwoHomes(RuleBasedStateMachine):
             return
         for number in range(1, self.snapshots + 1):
             snapshot = self.memory.restored(f"s{number}")
-            with SqliteStore.restore(
-                self.disk.path / "snapshots" / f"s{number}", Path(self.folder.name) / f"r{number}"
-            ) as other:
+            with self.restored(f"s{number}") as other:
                 assert state(snapshot, snapshot.version) == state(other, other.version)
                 assert snapshot.subjects() == other.subjects()
         assert self.disk.verify() == []
@@ -156,7 +170,44 @@ class TwoHomes(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
+class PostgresAndMemory(TwoHomes):
+    """The same with a server, and with a second process's copy, which follows a few changes at a time."""
+
+    server: Any
+
+    def made(self) -> Any:
+        self.url = self.server.url(f"g{uuid.uuid4().hex[:12]}")
+        made = PostgresStore.create(self.url, dim=DIM)
+        self.follower = PostgresStore.open(self.url)
+        assert self.follower._listener is not None
+        self.follower._listener.stop()
+        return made
+
+    def opened(self) -> Any:
+        return PostgresStore.open(self.url)
+
+    def restored(self, name: str) -> Any:
+        return PostgresStore.restore(f"{self.url}&snapshot={name}", f"{self.url}-{name}")
+
+    @rule()
+    def follow(self) -> None:
+        self.follower.refresh()
+        self.compare(self.follower)
+
+    def teardown(self) -> None:
+        if hasattr(self, "disk"):
+            self.follow()
+            self.follower.close()
+        super().teardown()
+
+
 TestTwoHomes = TwoHomes.TestCase
 TestTwoHomes.settings = settings(
     max_examples=MANY, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
+
+
+def test_a_server_and_a_copy_that_follows_it_agree_with_memory(postgres: Any) -> None:
+    machine = type("Machine", (PostgresAndMemory,), {"server": postgres})
+    few = settings(TestTwoHomes.settings, max_examples=max(MANY // 6, 1))
+    run_state_machine_as_test(machine, settings=few)

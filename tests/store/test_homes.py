@@ -430,3 +430,53 @@ def test_a_snapshot_loses_all_samples_of_whoever_was_merged_into_an_erased_subje
     store.merge(["ann"], into="bob")
     store.erase(["bob"])
     assert set(contents(home.restore(store, snapshot))) == {"cay"}
+
+
+def test_what_is_said_about_a_subject_can_be_changed(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(2), ["ann", "bob"], metadata={"ann": {"room": 4}}, consent="form 3", retain_until=99)
+    before = store.subjects()
+    version = store.update(["ann", "bob"], retain_until=None, purpose="door", by="desk")
+    store.update("ann", metadata={"room": 5})
+    assert version == 2
+    store = home.reopen(store)
+    ann, bob = store.subjects()
+    assert (ann.number, ann.metadata, ann.retain_until, ann.consent, ann.purpose) == (
+        1,
+        {"room": 5},
+        None,
+        "form 3",
+        "door",
+    )
+    assert (bob.number, bob.metadata, bob.retain_until, bob.consent, bob.purpose) == (2, {}, None, "form 3", "door")
+    assert store.at(1).find("ann") == before[0]
+    change = store.changes(1)[0]
+    assert (change.kind, change.by, change.subjects.tolist(), change.samples.tolist()) == ("update", "desk", [1, 2], [])
+    assert store.purge(now=1000) == ([], None)
+    store.undo()
+    assert store.subject("ann").metadata == {"room": 4}
+    assert store.verify() == []
+
+
+def test_an_update_can_be_undone(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(2), ["ann", "bob"], metadata={"ann": {"room": 4}}, retain_until=99)
+    before = store.subjects()
+    store.update(["ann", "bob"], metadata={}, retain_until=None, consent="form 3", purpose="door")
+    assert store.subjects() != before
+    store.undo()
+    assert store.subjects() == before
+
+
+def test_a_change_of_what_is_said_is_checked(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(1), ["ann"])
+    with pytest.raises(InvalidParameterError, match="metadata, retain_until, consent or purpose"):
+        store.update(["ann"])
+    with pytest.raises(InvalidSubjectsError, match="nobody"):
+        store.update(["ann", "nobody"], purpose="door")
+    with pytest.raises(InvalidParameterError, match="retain_until"):
+        store.update(["ann"], retain_until=float("inf"))
+    with pytest.raises(InvalidParameterError, match="metadata must be JSON"):
+        store.update(["ann"], metadata={"x": object()})
+    assert store.version == 1

@@ -1,11 +1,13 @@
 """Kill a writer at random moments, many times, and check what it leaves behind.
 
-A child process changes a store at random (enrol, add, replace, remove, rename, merge, split, undo, erase, snapshot,
+A child process changes a store at random (enrol, add, replace, update, remove, rename, merge, split, undo, erase, snapshot,
 compact) and tells its parent before and after each change. The parent kills it with SIGKILL at a random moment, also
 while it opens the store; then it opens the store itself and compares it with a store in memory that made the
-acknowledged changes. The change under way must be whole or absent; bytes of erased embeddings must be in no file.
+acknowledged changes. The change under way must be whole or absent; bytes of erased embeddings must be in no file. With
+``--home postgres`` the store is in a server that the package pgserver starts; the files are those of its tables.
 
     python tests/torture/kill_store.py --times 1000 --seed 7
+    python tests/torture/kill_store.py --times 100 --seed 7 --home postgres --longest 2
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import numpy as np
 
 from holue.errors import HolueError, InvalidInputError
 from holue.store.memory import MemoryStore
+from holue.store.postgres.store import PostgresStore
 from holue.store.sqlite import ranges
 from holue.store.sqlite.store import SqliteStore
 from holue.store.windows import search_files
@@ -48,7 +51,7 @@ def draw(choose: random.Random, store: Any) -> dict[str, Any]:
     seed = choose.randrange(2**31)
     verbs = {"enroll": 8 if free else 0, "snapshot": 0.6, "compact": 1.5, "artifact": 0.5}
     if enrolled:
-        verbs |= {"add_samples": 3, "replace": 1, "remove": 2, "undo": 2, "erase": 0.7}
+        verbs |= {"add_samples": 3, "replace": 1, "update": 1, "remove": 2, "undo": 2, "erase": 0.7}
     if len(enrolled) > 1:
         verbs |= {"merge": 1}
     if enrolled and free:
@@ -82,6 +85,8 @@ def perform(store: Any, change: dict[str, Any]) -> None:
         if verb in ("enroll", "add_samples", "replace"):
             names = change["names"]
             getattr(store, verb)(rows(change["seed"], len(names)), names, time=1, origin="file of " + names[0])
+        elif verb == "update":
+            store.update(change["names"], purpose=f"purpose {change['seed']}")
         elif verb == "rename":
             store.rename(change["old"], change["new"])
         elif verb == "merge":
@@ -102,9 +107,84 @@ def perform(store: Any, change: dict[str, Any]) -> None:
         return
 
 
-def write_until_killed(path: Path, seed: int, pipe: int) -> None:
+class SqliteHome:
+    """Stores in a directory each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.made = folder, 0
+
+    def create(self) -> Path:
+        self.made += 1
+        path = self.folder / f"home-{self.made}"
+        SqliteStore.create(path, dim=DIM).close()
+        return path
+
+    def open(self, path: Path) -> Any:
+        return SqliteStore.open(path)
+
+    def restore(self, path: Path, name: str) -> Any:
+        self.made += 1
+        return SqliteStore.restore(path / "snapshots" / name, self.folder / f"restored-{self.made}")
+
+    def files(self, path: Path) -> list[Path]:
+        return [file for file in path.rglob("*") if file.is_file()]
+
+    def delete(self, path: Path) -> None:
+        shutil.rmtree(path)
+
+    def stop(self) -> None:
+        return
+
+
+class PostgresHome:
+    """Stores in a server of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        import pgserver
+
+        self.folder, self.made = folder / "server", 0
+        folder.chmod(0o755)
+        self.server = pgserver.get_server(self.folder, cleanup_mode="delete")
+        self.url = self.server.get_uri()
+
+    def create(self) -> str:
+        self.made += 1
+        PostgresStore.create(self.gallery(), dim=DIM).close()
+        return self.gallery()
+
+    def gallery(self) -> str:
+        return f"{self.url}&gallery=g{self.made}"
+
+    def open(self, url: str) -> Any:
+        store = PostgresStore.open(url)
+        # The killed process's transaction may be ending only now; whoever has had the lock has waited for it.
+        store.purge(dry_run=True)
+        return store
+
+    def restore(self, url: str, name: str) -> Any:
+        self.made += 1
+        return PostgresStore.restore(f"{url}&snapshot={name}", self.gallery())
+
+    def files(self, url: str) -> list[Path]:
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("CHECKPOINT")  # until then files that are no longer used may come and go
+        return [file for file in (self.folder / "base").rglob("*") if file.name[0].isdigit() and file.is_file()]
+
+    def delete(self, url: str) -> None:
+        return
+
+    def stop(self) -> None:
+        self.server.cleanup()
+
+
+HOMES = {"sqlite": SqliteHome, "postgres": PostgresHome}
+
+
+def write_until_killed(home: Any, place: Any, seed: int, pipe: int) -> None:
     choose = random.Random(seed)
-    store = SqliteStore.open(path)
+    store = home.open(place)
     while True:
         change = draw(choose, store)
         os.write(pipe, (json.dumps(change) + "\n").encode())
@@ -112,14 +192,14 @@ def write_until_killed(path: Path, seed: int, pipe: int) -> None:
         os.write(pipe, b"done\n")
 
 
-def run_and_kill(path: Path, seed: int, seconds: float) -> list[str]:
+def run_and_kill(home: Any, place: Any, seed: int, seconds: float) -> list[str]:
     """What the child said before it was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         try:
-            write_until_killed(path, seed, writing)
+            write_until_killed(home, place, seed, writing)
         except BaseException as error:
             os.write(writing, f"error {error!r}\n".encode())
         os._exit(1)
@@ -165,10 +245,10 @@ class Model:
         perform(self.store, change)
 
 
-def check(path: Path, model: Model, under_way: dict[str, Any] | None) -> str:
+def check(home: Any, place: Any, model: Model, under_way: dict[str, Any] | None) -> str:
     """Open the store after the kill and compare it; says what became of the change under way."""
     became = "none"
-    with SqliteStore.open(path) as store:
+    with home.open(place) as store:
         found = picture(store)
         if found != picture(model.store):
             assert under_way is not None, f"acknowledged changes are missing or damaged: version {store.version}"
@@ -180,32 +260,29 @@ def check(path: Path, model: Model, under_way: dict[str, Any] | None) -> str:
         problems = store.verify()
         assert not problems, problems
         if model.erased:
-            files = [file for file in path.rglob("*") if file.is_file()]
-            held = [entry for entry in search_files(files, path, np.array(model.erased[-200:])) if entry.found]
+            files = home.files(place)
+            held = [entry for entry in search_files(files, home.folder, np.array(model.erased[-200:])) if entry.found]
             assert not held, f"erased bytes are in {held}"
     return became
 
 
-def check_snapshots(path: Path, model: Model, folder: Path) -> int:
-    with SqliteStore.open(path) as store:
+def check_snapshots(home: Any, place: Any, model: Model) -> int:
+    with home.open(place) as store:
         for name in store.status().snapshots:
-            target = folder / f"restored-{name}"
             expected = model.store.restored(name)
-            with SqliteStore.restore(path / "snapshots" / name, target) as restored:
+            with home.restore(place, name) as restored:
                 assert picture(restored)[:4] == picture(expected)[:4], f"snapshot {name} differs"
-            shutil.rmtree(target)
         return len(store.status().snapshots)
 
 
-def torture(folder: Path, times: int, seed: int, longest: float) -> Counter[str]:
+def torture(home: Any, times: int, seed: int, longest: float) -> Counter[str]:
     """Kill so many writers; counts of what happened."""
     choose = random.Random(seed)
     ranges.SMALL_BYTES, ranges.TAIL_BYTES = 1500, 6000  # few rows are enough for every path
     counts: Counter[str] = Counter()
-    model, path, made = Model(), folder / "home-0", 0
-    SqliteStore.create(path, dim=DIM).close()
+    model, place = Model(), home.create()
     for kill in range(times):
-        said = run_and_kill(path, choose.randrange(2**31), choose.random() ** 2 * longest)
+        said = run_and_kill(home, place, choose.randrange(2**31), choose.random() ** 2 * longest)
         under_way: dict[str, Any] | None = None
         for line in said:
             if line.startswith("error"):
@@ -220,18 +297,16 @@ def torture(folder: Path, times: int, seed: int, longest: float) -> Counter[str]
         if not said:
             counts["killed while opening"] += 1
         try:
-            became = check(path, model, under_way)
+            became = check(home, place, model, under_way)
         except (AssertionError, HolueError) as error:
-            raise AssertionError(f"kill {kill} of seed {seed}, store kept in {path}: {error}") from error
+            raise AssertionError(f"kill {kill} of seed {seed}, store kept in {place}: {error}") from error
         if under_way is not None:
             counts[f"killed under {under_way['verb']}: {became}"] += 1
         counts["kills"] += 1
         if model.store.version > CHANGES_AT_MOST or kill == times - 1:
-            counts["snapshots restored"] += check_snapshots(path, model, folder)
-            shutil.rmtree(path)
-            made += 1
-            model, path = Model(), folder / f"home-{made}"
-            SqliteStore.create(path, dim=DIM).close()
+            counts["snapshots restored"] += check_snapshots(home, place, model)
+            home.delete(place)
+            model, place = Model(), home.create()
     return counts
 
 
@@ -241,10 +316,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--longest", type=float, default=0.4, help="seconds that a writer lives at most")
     parser.add_argument("--folder", help="where to keep the stores; a temporary directory by default")
+    parser.add_argument("--home", choices=sorted(HOMES), default="sqlite")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="kill-store-", dir=given.folder))
     began = time.monotonic()
-    counts = torture(folder, given.times, given.seed, given.longest)
+    home = HOMES[given.home](folder)
+    counts = torture(home, given.times, given.seed, given.longest)
+    home.stop()
     shutil.rmtree(folder)
     for what, count in sorted(counts.items()):
         print(f"{count:6d}  {what}")

@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from holue.store.values import Change, Enrolled, Operation, Problem, Receipt, Sample, Status, Subject, SubjectId
+from holue.store.values import (
+    UNCHANGED,
+    Change,
+    Enrolled,
+    Operation,
+    Problem,
+    Receipt,
+    Sample,
+    Status,
+    Subject,
+    SubjectId,
+    Unchanged,
+)  # fmt: skip
 from holue.store.view import View
 
 
@@ -107,6 +119,18 @@ class Store(Protocol):
 
     def rename(self, old: SubjectId, new: SubjectId, *, by: str | None = None) -> int:
         """A subject gets another id and keeps its number."""
+
+    def update(
+        self,
+        ids: Iterable[SubjectId],
+        *,
+        metadata: Mapping[str, Any] | Unchanged = UNCHANGED,
+        retain_until: float | Unchanged | None = UNCHANGED,
+        consent: str | Unchanged | None = UNCHANGED,
+        purpose: str | Unchanged | None = UNCHANGED,
+        by: str | None = None,
+    ) -> int:
+        """Change what is said about subjects; a field that is not given stays."""
 
     def merge(self, ids: Iterable[SubjectId], *, into: SubjectId, by: str | None = None) -> int:
         """All samples go to ``into``, and the other subjects leave."""

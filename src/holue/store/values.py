@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,15 @@ SubjectId = str | int
 
 NOBODY = -1
 """In arrays of subject numbers: the sample belongs to no subject (it was removed or erased)."""
+
+
+class Unchanged(Enum):
+    """Stands for a field that an update leaves as it is; None would empty it."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
 
 
 @dataclass(frozen=True)
@@ -135,6 +145,7 @@ class Receipt:
     samples: int
     compared: int
     files: tuple[Searched, ...]
+    not_searched: tuple[str, ...] = ()  # what may hold the bytes and was out of reach
 
     @property
     def clean(self) -> bool:
@@ -165,6 +176,7 @@ class Status:
     bytes: int
     snapshots: tuple[str, ...]
     artifacts: tuple[str, ...]
+    age: float | None = None  # seconds since a local copy was known to be current; None where the truth itself is read
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ written nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time as clock
 from abc import ABC, abstractmethod
@@ -19,7 +20,7 @@ from holue.store.batch import Batch, check_batch
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit, renamed, undo_edit
 from holue.store.state import State
-from holue.store.values import Enrolled, Receipt, Subject, SubjectId
+from holue.store.values import UNCHANGED, Enrolled, Receipt, Subject, SubjectId, Unchanged
 
 
 class Verbs(ABC):
@@ -68,7 +69,7 @@ class Verbs(ABC):
             X, ids, dim=self.dim, medium=medium, concentration=concentration, time=time, origin=origin,
             enrolled_by=by, skip_bad=skip_bad,
         )  # fmt: skip
-        described = _check_metadata(metadata or {})
+        described = {subject: _as_json(said, f"metadata of {subject!r}") for subject, said in (metadata or {}).items()}
         _check_fields(batch.ids, metadata=metadata, retain_until=retain_until, consent=consent, purpose=purpose)
 
         def work() -> Enrolled:
@@ -177,6 +178,32 @@ class Verbs(ABC):
             subject = self._enrolled([old])[0]
             self._free(new, like=old)
             return self._apply(Edit("rename", subjects=[renamed(subject, new)], by=by))
+
+        return self._queue.submit(work)
+
+    def update(
+        self,
+        ids: Iterable[SubjectId],
+        *,
+        metadata: Mapping[str, Any] | Unchanged = UNCHANGED,
+        retain_until: float | Unchanged | None = UNCHANGED,
+        consent: str | Unchanged | None = UNCHANGED,
+        purpose: str | Unchanged | None = UNCHANGED,
+        by: str | None = None,
+    ) -> int:
+        """Change what is said about subjects, the same for each; a field that is not given stays, None empties it."""
+        chosen = _listed(ids)
+        fields = {"metadata": metadata, "retain_until": retain_until, "consent": consent, "purpose": purpose}
+        given: dict[str, Any] = {name: value for name, value in fields.items() if value is not UNCHANGED}
+        if not given:
+            raise InvalidParameterError("update needs a new metadata, retain_until, consent or purpose")
+        _check_fields((), retain_until=given.get("retain_until"))
+        if "metadata" in given:
+            given["metadata"] = _as_json(given["metadata"], "metadata")
+
+        def work() -> int:
+            subjects = [dataclasses.replace(subject, **given) for subject in self._enrolled(chosen)]
+            return self._apply(Edit("update", subjects=subjects, by=by))
 
         return self._queue.submit(work)
 
@@ -361,11 +388,9 @@ def _check_fields(ids: Sequence[SubjectId], **fields: Any) -> None:
             )
 
 
-def _check_metadata(metadata: Mapping[SubjectId, Mapping[str, Any]]) -> dict[SubjectId, Mapping[str, Any]]:
-    checked = {}
-    for subject, described in metadata.items():
-        try:
-            checked[subject] = json.loads(json.dumps(dict(described), allow_nan=False))
-        except (TypeError, ValueError) as error:
-            raise InvalidParameterError(f"metadata of {subject!r} must be JSON: {error}") from error
-    return checked
+def _as_json(described: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    try:
+        kept: Mapping[str, Any] = json.loads(json.dumps(dict(described), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"{field} must be JSON: {error}") from error
+    return kept

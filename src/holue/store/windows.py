@@ -7,7 +7,8 @@ at every offset of every form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,12 +45,20 @@ def forms(embedding: Float32Array) -> list[bytes]:
 
 def search_files(paths: list[Path], root: Path, embeddings: Float32Array) -> list[Searched]:
     """Every file with its size and the number of its blocks that hold bytes of the embeddings."""
-    found = dict.fromkeys(paths, 0)
-    for start in range(0, len(embeddings), EMBEDDINGS_AT_ONCE):
+    return search_streams({str(path.relative_to(root)): partial(_read, path) for path in paths}, embeddings)
+
+
+def search_streams(streams: Mapping[str, Callable[[], Iterator[bytes]]], embeddings: Float32Array) -> list[Searched]:
+    """The same for anything that can be read from its beginning in chunks, all but the last a multiple of the block."""
+    sizes, found = dict.fromkeys(streams, 0), dict.fromkeys(streams, 0)
+    for start in range(0, max(len(embeddings), 1), EMBEDDINGS_AT_ONCE):
         wanted = _Wanted(embeddings[start : start + EMBEDDINGS_AT_ONCE])
-        for path in paths:
-            found[path] += sum(wanted.count(chunk) for chunk in _chunks(path))
-    return [Searched(str(path.relative_to(root)), path.stat().st_size, count) for path, count in found.items()]
+        for name, stream in streams.items():
+            sizes[name] = 0
+            for chunk in stream():
+                sizes[name] += len(chunk)
+                found[name] += wanted.count(_blocks(chunk))
+    return [Searched(name, sizes[name], found[name]) for name in streams]
 
 
 class _Wanted:
@@ -82,8 +91,12 @@ def _windows(form: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return np.asarray(windows[distinct >= LEAST_DISTINCT])
 
 
-def _chunks(path: Path) -> Iterator[npt.NDArray[np.uint8]]:
+def _read(path: Path) -> Iterator[bytes]:
     with path.open("rb") as stream:
         while data := stream.read(CHUNK):
-            # The last block of a file is filled with zeros, which no window of interest ends in.
-            yield np.frombuffer(data + bytes(-len(data) % BLOCK), np.uint8).reshape(-1, BLOCK)
+            yield data
+
+
+def _blocks(data: bytes) -> npt.NDArray[np.uint8]:
+    # The last block of a file is filled with zeros, which no window of interest ends in.
+    return np.frombuffer(data + bytes(-len(data) % BLOCK), np.uint8).reshape(-1, BLOCK)

@@ -33,11 +33,11 @@ def erase(home: Home, queue: CommitQueue, subjects: list[int], by: str | None) -
 
     def record() -> tuple[Receipt, Float32Array]:
         salt = secrets.token_hex(16)
-        digests = sorted({_digest(salt, name) for name in _ids_of(home, subjects)})
-        samples = _samples_of(home, subjects)
-        rows = _rows_of(home, samples)
+        digests = sorted({digest(salt, name) for name in ids_of(home, subjects)})
+        samples = samples_of(home, subjects)
+        rows = rows_of(home, samples)
         version, first = home.tables.last_version() + 1, home.tables.next_numbers()
-        _take_out(home, subjects, samples)
+        take_out(home, with_earlier_names(home, subjects, samples), samples)
         edit = Edit("erase", leaving=subjects, moves=[(sample, None) for sample in samples], by=by)
         home.tables.log_change(version, edit, first, 0)
         number = 1 + (home.database.one("SELECT max(number) FROM receipt") or 0)
@@ -52,7 +52,7 @@ def erase(home: Home, queue: CommitQueue, subjects: list[int], by: str | None) -
 def complete(home: Home, queue: CommitQueue) -> None:
     """Finish an erasure that was interrupted."""
     if home.database.one("SELECT count(*) FROM erasing"):
-        _finish(home, queue, read_receipts(home)[-1], _rows_of(home, _recorded(home, "sample")))
+        _finish(home, queue, read_receipts(home)[-1], rows_of(home, recorded(home, "sample")))
 
 
 def _finish(home: Home, queue: CommitQueue, draft: Receipt, rows: Float32Array) -> Receipt:
@@ -72,8 +72,8 @@ def _finish(home: Home, queue: CommitQueue, draft: Receipt, rows: Float32Array) 
 
 
 def _overwrite_everywhere(home: Home) -> list[Float32Array]:
-    subjects, samples = _recorded(home, "subject"), _recorded(home, "sample")
-    _overwrite(home, samples)
+    subjects, samples = recorded(home, "subject"), recorded(home, "sample")
+    overwrite(home, samples)
     if (home.path / DERIVED).exists():
         shutil.rmtree(home.path / DERIVED)
         home.disk.sync_directory(home.path)
@@ -90,14 +90,14 @@ def _overwrite_everywhere(home: Home) -> list[Float32Array]:
 def _erase_in_snapshot(home: Home, name: str, subjects: list[int], samples: list[int]) -> Float32Array:
     copy = Home(home.path / SNAPSHOTS / name, "rw", home.disk, connect_sqlite)
     try:
-        chosen = sorted({*samples, *_samples_of(copy, subjects), *_recorded(copy, "sample")})
+        chosen = sorted({*samples, *samples_of(copy, subjects), *recorded(copy, "sample")})
         # A sample that was the subject's when the snapshot was taken may be somebody else's by now, whose files hold it rightly.
         elsewhere = home.tables.owners(chosen)
-        rows = _rows_of(copy, [sample for sample in chosen if sample not in elsewhere])
+        rows = rows_of(copy, [sample for sample in chosen if sample not in elsewhere])
         copy.database.run("BEGIN IMMEDIATE")
-        _take_out(copy, subjects, chosen)
+        take_out(copy, with_earlier_names(copy, subjects, chosen), chosen)
         copy.database.run("COMMIT")
-        _overwrite(copy, _recorded(copy, "sample"))
+        overwrite(copy, recorded(copy, "sample"))
         copy.database.run("DELETE FROM erasing")
         copy.database.run("VACUUM")
     finally:
@@ -105,38 +105,44 @@ def _erase_in_snapshot(home: Home, name: str, subjects: list[int], samples: list
     return rows
 
 
-def _take_out(home: Home, subjects: list[int], samples: list[int]) -> None:
+def with_earlier_names(home: Home, subjects: list[int], samples: list[int]) -> list[int]:
+    """The subjects, and whoever once held these samples and holds no other: the same person under an earlier name."""
+    holders = """SELECT subject FROM sample WHERE number IN (SELECT value FROM json_each(?1)) UNION
+      SELECT subject FROM sample_past WHERE number IN (SELECT value FROM json_each(?1))"""
+    others = """SELECT EXISTS (SELECT 1 FROM sample WHERE subject = ?1 AND number NOT IN (SELECT value FROM json_each(?2)))
+      OR EXISTS (SELECT 1 FROM sample_past WHERE subject = ?1 AND number NOT IN (SELECT value FROM json_each(?2)))"""
+    listed = json.dumps(samples)
+    former = {row[0] for row in home.database.run(holders, [listed])} - set(subjects)
+    return [*subjects, *(number for number in sorted(former) if not home.database.one(others, [number, listed]))]
+
+
+def take_out(home: Home, subjects: list[int], samples: list[int]) -> None:
     """Record what is to be overwritten, and delete it from all tables."""
     run, many = home.database.run, home.database.run_many
-    listed = json.dumps(samples)
-    within = "(SELECT value FROM json_each(?))"
-    former = {row[0] for row in run(f"SELECT subject FROM sample_past WHERE number IN {within}", [listed])}
-    former |= {row[0] for row in run(f"SELECT subject FROM sample WHERE number IN {within}", [listed])}
     for table in ("sample", "sample_past"):
         many(f"DELETE FROM {table} WHERE number = ?", ((sample,) for sample in samples))
     many("DELETE FROM moved WHERE sample = ?", ((sample,) for sample in samples))
     many("DELETE FROM touch WHERE kind = 'sample' AND number = ?", ((sample,) for sample in samples))
-    # Whoever once held these samples and holds no other is the same person under an earlier name.
-    left = [number for number in former - set(subjects) if not _holds_any(home, number)]
-    for number in {*subjects, *left}:
+    for number in subjects:
         run("DELETE FROM subject WHERE number = ?", [number])
         run("DELETE FROM subject_past WHERE number = ?", [number])
         run("DELETE FROM touch WHERE kind = 'subject' AND number = ?", [number])
-    many("INSERT OR IGNORE INTO erasing VALUES ('subject', ?)", ((number,) for number in {*subjects, *left}))
+    many("INSERT OR IGNORE INTO erasing VALUES ('subject', ?)", ((number,) for number in subjects))
     given, _ = home.tables.next_numbers()  # an older snapshot may not have given a number yet
-    many("INSERT OR IGNORE INTO erased VALUES (?)", ((number,) for number in {*subjects, *left} if number < given))
+    many("INSERT OR IGNORE INTO erased VALUES (?)", ((number,) for number in subjects if number < given))
     many("INSERT OR IGNORE INTO erasing VALUES ('sample', ?)", ((sample,) for sample in samples))
     for entry, places in home.ranges.holding(np.array(samples, np.int64)):
         home.ranges.rename_erased(entry, places)
 
 
-def _overwrite(home: Home, samples: list[int]) -> None:
+def overwrite(home: Home, samples: list[int]) -> None:
+    """Overwrite the rows of samples in the segment files."""
     for entry, places in home.ranges.holding(np.array(samples, np.int64)):
         home.ranges.overwrite_erased(entry, places)
     home.ranges.forget()
 
 
-def _samples_of(home: Home, subjects: list[int]) -> list[int]:
+def samples_of(home: Home, subjects: list[int]) -> list[int]:
     """Samples that belong to the subjects, or belonged to them when they were removed."""
     found = {
         row[0]
@@ -148,19 +154,13 @@ def _samples_of(home: Home, subjects: list[int]) -> list[int]:
     return sorted(found | {row[0] for number in subjects for row in home.database.run(sql, [number])})
 
 
-def _holds_any(home: Home, number: int) -> bool:
-    sql = (
-        "SELECT EXISTS (SELECT 1 FROM sample WHERE subject = ?) OR EXISTS (SELECT 1 FROM sample_past WHERE subject = ?)"
-    )
-    return bool(home.database.one(sql, [number, number]))
-
-
-def _ids_of(home: Home, subjects: list[int]) -> list[Any]:
+def ids_of(home: Home, subjects: list[int]) -> list[Any]:
+    """All ids that the subjects have or had."""
     sql = "SELECT id FROM subject WHERE number = ? UNION SELECT id FROM subject_past WHERE number = ?"
     return [row[0] for number in subjects for row in home.database.run(sql, [number, number])]
 
 
-def _rows_of(home: Home, samples: list[int]) -> Float32Array:
+def rows_of(home: Home, samples: list[int]) -> Float32Array:
     """The rows that have not been overwritten yet, copied."""
     found = [np.empty((0, home.dim), np.float32)]
     for entry, places in home.ranges.holding(np.array(samples, np.int64)):
@@ -169,7 +169,8 @@ def _rows_of(home: Home, samples: list[int]) -> Float32Array:
     return np.concatenate(found)
 
 
-def _recorded(home: Home, kind: str) -> list[int]:
+def recorded(home: Home, kind: str) -> list[int]:
+    """Numbers of the subjects or samples whose erasure is under way."""
     return [row[0] for row in home.database.run("SELECT number FROM erasing WHERE kind = ? ORDER BY number", [kind])]
 
 
@@ -177,5 +178,6 @@ def _keep(home: Home, receipt: Receipt) -> None:
     home.database.insert("receipt", [(receipt.number, json.dumps(dataclasses.asdict(receipt)))])
 
 
-def _digest(salt: str, name: object) -> str:
+def digest(salt: str, name: object) -> str:
+    """The salted digest that stands for an id in a receipt."""
     return hashlib.sha256(f"{salt}:{name!r}".encode("utf-8", "surrogatepass")).hexdigest()

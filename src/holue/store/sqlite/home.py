@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import time as clock
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from holue.errors import CorruptStoreError, StoreError
+from holue.store.edit import Edit
+from holue.store.sqlite.block import Block, row_checksums
 from holue.store.sqlite.database import APPLICATION, FORMAT_VERSION, Connect, Database
 from holue.store.sqlite.disk import Disk
 from holue.store.sqlite.head import read_head
@@ -51,8 +61,49 @@ class Home:
             )
         self.dim: int = meta["dim"]
         self.model: str | None = meta["model"]
+        self._words: dict[str, int] = {}
         self.tables = Tables(self.database)
         self.ranges = Ranges(self.database, path / SEGMENTS, disk, self.dim, uuid.UUID(meta["store"]))
+
+    def apply(self, edit: Edit) -> int:
+        """Write an edit whole, in the transaction under way; returns its version."""
+        if edit.batch is not None:
+            _, first = self.tables.next_numbers()
+            batch = edit.batch
+            n = len(batch)
+            by = self.codes([batch.enrolled_by or ""]).repeat(n)
+            block = Block(
+                np.arange(first, first + n), edit.owners, batch.time, batch.concentration, row_checksums(batch.rows),
+                self.codes(batch.medium), by, batch.rows,
+            )  # fmt: skip
+            self.ranges.append(block)
+        return self.tables.apply(edit)
+
+    def codes(self, words: Sequence[str]) -> npt.NDArray[np.uint32]:
+        """The codes of words in the columns of blocks; a new word gets one."""
+        for word in set(words) - set(self._words):
+            self.database.run("INSERT OR IGNORE INTO word (text) VALUES (?)", [word])
+            self._words[word] = self.database.one("SELECT code FROM word WHERE text = ?", [word])
+        return np.fromiter((self._words[word] for word in words), np.uint32, len(words))
+
+    def forget(self) -> None:
+        """Forget what was cached: a transaction was rolled back."""
+        self._words.clear()
+        self.tables.end()
+        self.ranges.forget()
+
+    def put_artifact(self, name: str, data: bytes, by: str | None) -> None:
+        """Keep bytes under a name, in place of what was there, and log it."""
+        digest = hashlib.sha256(data).hexdigest()
+        self.database.run("DELETE FROM artifact WHERE name = ?", [name])
+        self.database.insert("artifact", [(name, digest, clock.time())])
+        self.database.run("UPDATE artifact SET data = ? WHERE name = ?", [data, name])
+        self.log("put_artifact", by, {"name": name, "sha256": digest})
+
+    def log(self, verb: str, by: str | None, detail: dict[str, Any]) -> None:
+        """Add to the operations log."""
+        number = 1 + (self.database.one("SELECT max(number) FROM operation") or 0)
+        self.database.insert("operation", [(number, clock.time(), verb, by, json.dumps(detail))])
 
     def subjects_of(self, entries: list[Range]) -> tuple[int, ...]:
         """Numbers of the subjects with samples in some ranges."""

@@ -95,4 +95,5 @@ def read_receipts(home: Home) -> list[Receipt]:
 def receipt_from(content: dict[str, Any]) -> Receipt:
     """A receipt out of its JSON."""
     files = tuple(Searched(**entry) for entry in content["files"])
-    return Receipt(**{**content, "files": files, "digests": tuple(content["digests"])})
+    texts = {name: tuple(content.get(name, ())) for name in ("digests", "not_searched")}
+    return Receipt(**{**content, "files": files, **texts})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import threading
@@ -14,32 +12,28 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
-import numpy as np
-
-from holue.errors import CorruptStoreError, HolueError, InvalidParameterError, StoreError
+from holue.errors import HolueError, InvalidParameterError, StoreError
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit
 from holue.store.sqlite import compaction, erasure, recovery, snapshots
-from holue.store.sqlite.block import Block, row_checksums
 from holue.store.sqlite.database import FORMAT_VERSION, Connect, Database, connect_sqlite
 from holue.store.sqlite.disk import Disk
 from holue.store.sqlite.head import write_head
 from holue.store.sqlite.home import DATABASE, SEGMENTS, SNAPSHOTS, Home, refuse, require_store
 from holue.store.sqlite.lock import WriterLock
-from holue.store.sqlite.reading import read_receipts, read_sample, read_view
+from holue.store.sqlite.reader import Reader
 from holue.store.sqlite.tables import Tables
 from holue.store.sqlite.verification import find_damage
-from holue.store.values import Change, Operation, Problem, Receipt, Sample, Status, Subject, SubjectId
+from holue.store.values import Problem, Receipt, Status
 from holue.store.verbs import Verbs
-from holue.store.view import View
 
 T = TypeVar("T")
 Damaged = Literal["refuse", "serve"]
 
 
-class SqliteStore(Verbs):
+class SqliteStore(Reader, Verbs):
     """Made by :meth:`create` and :meth:`open`; a context manager.
 
     >>> import tempfile
@@ -56,7 +50,6 @@ class SqliteStore(Verbs):
         self._disk, self._connect = disk, connect
         self._reading = threading.RLock()
         self._maintaining = threading.Lock()
-        self._words: dict[str, int] = {}
         require_store(path)
         self._lock = WriterLock(path) if write else None
         self._writer: Home | None = None
@@ -143,67 +136,6 @@ class SqliteStore(Verbs):
     ) -> None:
         self.close()
 
-    # Reading
-
-    @property
-    def version(self) -> int:
-        """The newest version; in a reading process too."""
-        return self._read(lambda home: home.tables.last_version())
-
-    def at(self, version: int | None = None) -> View:
-        """The gallery as it was in a version; the newest by default."""
-        return self._read(lambda home: read_view(home, version, self._read, serve=self._serve))
-
-    def subject(self, subject: SubjectId) -> Subject | None:
-        """The subject enrolled under an id."""
-        return self._read(lambda home: home.tables.known([subject])).get(subject)
-
-    def subjects(self, after: int = 0, limit: int = 1000) -> list[Subject]:
-        """Enrolled subjects in ascending order of their numbers, a page at a time."""
-
-        def page(home: Home) -> list[Subject]:
-            rows = home.database.run(
-                "SELECT number FROM subject WHERE number > ? ORDER BY number LIMIT ?", [after, limit]
-            )
-            return list(home.tables.numbered([row[0] for row in rows]).values())
-
-        return self._read(page)
-
-    def samples(self, subject: SubjectId) -> list[Sample]:
-        """The samples of an enrolled subject, as they were given."""
-
-        def read(home: Home) -> list[Sample]:
-            known = home.tables.known([subject])
-            numbers = home.tables.samples_of(known[subject].number) if known else []
-            return read_sample(home, numbers)
-
-        return self._read(read)
-
-    def changes(self, since: int) -> list[Change]:
-        """The changes after a version, oldest first."""
-        return self._read(lambda home: home.tables.changes(since))
-
-    def artifact(self, name: str) -> bytes | None:
-        """A named artifact, for instance a calibration."""
-        rows = self._read(lambda home: home.database.run("SELECT data, sha256 FROM artifact WHERE name = ?", [name]))
-        if not rows:
-            return None
-        if hashlib.sha256(rows[0][0]).hexdigest() != rows[0][1]:
-            raise CorruptStoreError(
-                f"artifact {name!r} has changed since it was stored (checksum differs); store it again"
-            )
-        return bytes(rows[0][0])
-
-    def receipts(self) -> list[Receipt]:
-        """The receipts of all erasures."""
-        return self._read(read_receipts)
-
-    def operations(self, after: int = 0) -> list[Operation]:
-        """The operations log: erasures, snapshots, compactions and artifacts; changes have a log of their own."""
-        sql = "SELECT number, time, verb, by, detail FROM operation WHERE number > ? ORDER BY number"
-        rows = self._read(lambda home: home.database.run(sql, [after]))
-        return [Operation(number, time, verb, who, json.loads(detail)) for number, time, verb, who, detail in rows]
-
     def status(self) -> Status:
         """The store in numbers."""
 
@@ -230,23 +162,14 @@ class SqliteStore(Verbs):
 
     def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
         """Keep bytes under a name, in place of what was there."""
-
-        def work() -> None:
-            database = self._writing_home().database
-            digest = hashlib.sha256(data).hexdigest()
-            database.run("DELETE FROM artifact WHERE name = ?", [name])
-            database.insert("artifact", [(name, digest, clock.time())])
-            database.run("UPDATE artifact SET data = ? WHERE name = ?", [data, name])
-            self._log("put_artifact", by, {"name": name, "sha256": digest})
-
-        self._queue.submit(work)
+        self._queue.submit(lambda: self._writing_home().put_artifact(name, data, by))
 
     def snapshot(self, name: str | None = None, *, by: str | None = None) -> Path:
         """A copy of the store as it is now, in the home's ``snapshots`` directory; writing may go on meanwhile."""
         home = self._writing_home()
         with self._maintaining, _as_store_error("taking a snapshot"):
             path = snapshots.take(home, name or f"version-{self.version}")
-        self._queue.submit(lambda: self._log("snapshot", by, {"name": path.name}))
+        self._queue.submit(lambda: home.log("snapshot", by, {"name": path.name}))
         return path
 
     def compact(self, *, forget_before: int | None = None, by: str | None = None) -> None:
@@ -254,13 +177,13 @@ class SqliteStore(Verbs):
         home = self._writing_home()
         with self._maintaining, _as_store_error("compacting"):
             compaction.compact(home, self._queue, forget_before)
-        self._queue.submit(lambda: self._log("compact", by, {"forget_before": forget_before}))
+        self._queue.submit(lambda: home.log("compact", by, {"forget_before": forget_before}))
 
     def _erase(self, numbers: Sequence[int], by: str | None) -> Receipt:
         home = self._writing_home()
         with self._maintaining, _as_store_error("erasing"):
             receipt = erasure.erase(home, self._queue, list(numbers), by)
-        self._queue.submit(lambda: self._log("erase", by, {"receipt": receipt.number}))
+        self._queue.submit(lambda: home.log("erase", by, {"receipt": receipt.number}))
         return receipt
 
     @property
@@ -268,25 +191,7 @@ class SqliteStore(Verbs):
         return self._writing_home().tables
 
     def _apply(self, edit: Edit) -> int:
-        home = self._writing_home()
-        if edit.batch is not None:
-            _, first = home.tables.next_numbers()
-            batch = edit.batch
-            n = len(batch)
-            by = self._codes([batch.enrolled_by or ""]).repeat(n)
-            block = Block(
-                np.arange(first, first + n), edit.owners, batch.time, batch.concentration, row_checksums(batch.rows),
-                self._codes(batch.medium), by, batch.rows,
-            )  # fmt: skip
-            home.ranges.append(block)
-        return home.tables.apply(edit)
-
-    def _codes(self, words: Sequence[str]) -> np.ndarray:
-        database = self._writing_home().database
-        for word in set(words) - set(self._words):
-            database.run("INSERT OR IGNORE INTO word (text) VALUES (?)", [word])
-            self._words[word] = database.one("SELECT code FROM word WHERE text = ?", [word])
-        return np.fromiter((self._words[word] for word in words), np.uint32, len(words))
+        return self._writing_home().apply(edit)
 
     # Transactions
 
@@ -315,9 +220,7 @@ class SqliteStore(Verbs):
 
     def _rollback(self) -> None:
         home = self._writing_home()
-        self._words.clear()
-        home.tables.end()
-        home.ranges.forget()
+        home.forget()
         try:
             home.database.run("ROLLBACK")
         except Exception:  # SQLite has rolled back by itself, or no transaction had begun
@@ -348,11 +251,6 @@ class SqliteStore(Verbs):
         if self._reader is None:
             raise StoreError(f"{self.path} is closed; open it again")
         return self._reader
-
-    def _log(self, verb: str, by: str | None, detail: dict[str, Any]) -> None:
-        database = self._writing_home().database
-        number = 1 + (database.one("SELECT max(number) FROM operation") or 0)
-        database.insert("operation", [(number, clock.time(), verb, by, json.dumps(detail))])
 
 
 def _explain(verb: str, error: BaseException) -> BaseException:

@@ -1,0 +1,142 @@
+"""Server: one connection to PostgreSQL, opened when it is needed and opened again when it was lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from holue.errors import HolueError, MissingDependencyError, StoreError, StoreLockedError, StoreUnavailableError
+from holue.store.postgres.address import Address
+
+if TYPE_CHECKING:
+    import psycopg
+
+Row = tuple[Any, ...]
+CONNECT_SECONDS = 5
+LOCK_MINUTES = 5
+"""Another writer's transaction is waited for so long, and one whose client has gone silent is ended after as long."""
+_WITH_ID = ("subject", "subject_past")
+"""Tables whose second column is an id: text or integer, kept as JSON."""
+
+
+def driver() -> Any:
+    """The module psycopg."""
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingDependencyError("psycopg", "postgres") from error
+    return psycopg
+
+
+class Server:
+    """SQL on the tables of one gallery; transactions are begun and ended by the caller."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._connection: psycopg.Connection[Row] | None = None
+
+    def connect(self) -> psycopg.Connection[Row]:
+        """The connection; a new one where there is none or it was lost."""
+        if self._connection is None or self._connection.closed:
+            psycopg = driver()
+            given = psycopg.conninfo.conninfo_to_dict(self.address.database)
+            settings = {"connect_timeout": CONNECT_SECONDS, "application_name": "holue", **given}
+            with self.explaining("connecting"):
+                self._connection = psycopg.connect(**settings, autocommit=True)
+                self.run("SELECT set_config('search_path', %s, false)", [f'"{self.address.schema}"'])
+                self.run("SELECT set_config('client_min_messages', 'warning', false)")
+                self.run("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_MINUTES}min"])
+                self.run("SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [f"{LOCK_MINUTES}min"])
+                # A server may be set to acknowledge before its disk has; what is acknowledged here must survive.
+                if self.run("SHOW synchronous_commit") == [("off",)]:
+                    self.run("SET synchronous_commit = on")
+        assert self._connection is not None
+        return self._connection
+
+    def run(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
+        """Run one statement; all of its rows."""
+        done = self.connect().execute(sql, values or None, binary=True)
+        return list(done.fetchall()) if done.description else []
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """The first value of the first row, or None."""
+        rows = self.run(sql, values)
+        return rows[0][0] if rows else None
+
+    def copy_in(self, table: str, columns: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows by binary COPY."""
+        with (
+            self.connect().cursor() as cursor,
+            cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)") as copy,
+        ):
+            copy.set_types(types)
+            if table in _WITH_ID:
+                rows = ((row[0], json.dumps(row[1], ensure_ascii=False), *row[2:]) for row in rows)
+            for row in rows:
+                copy.write_row(row)
+
+    def copy_out(self, table: str, query: str, types: Sequence[str]) -> Iterator[Row]:
+        """The rows of a query on a table by binary COPY, as they arrive."""
+        with (
+            self.connect().cursor() as cursor,
+            cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT BINARY)") as copy,
+        ):
+            copy.set_types(types)
+            for row in copy.rows():
+                yield (row[0], json.loads(row[1]), *row[2:]) if table in _WITH_ID else row
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A transaction that sees one state of the database and changes nothing."""
+        self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            yield
+        finally:
+            self.roll_back()
+
+    def roll_back(self) -> None:
+        """Give up the transaction under way, if there is one; a connection that cannot even do this is dropped."""
+        try:
+            if self._connection is not None:
+                self._connection.rollback()
+        except Exception:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next statement opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
+
+    @contextmanager
+    def explaining(self, verb: str) -> Iterator[None]:
+        """Turn the driver's errors into ours."""
+        try:
+            yield
+        except Exception as error:
+            raise self.explain(verb, error) from error
+
+    def explain(self, verb: str, error: BaseException) -> BaseException:
+        """The error to raise for one of the driver's: the server is gone, a lock was not given, or it refused."""
+        psycopg = driver()
+        if isinstance(error, HolueError) or not isinstance(error, Exception):
+            return error
+        what = " ".join(str(error).split())
+        explained: StoreError
+        if isinstance(error, psycopg.errors.LockNotAvailable):
+            explained = StoreLockedError(
+                f"{verb} failed: another process has been writing to gallery {self.address.gallery!r} "
+                f"for {LOCK_MINUTES} minutes; try again, or end that process"
+            )
+        elif isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            explained = StoreUnavailableError(
+                f"{verb} failed: the server of gallery {self.address.gallery!r} cannot be reached or has closed the "
+                f"connection ({what}); reads go on from the local copy; try again"
+            )
+        else:
+            explained = StoreError(f"{verb} failed: {what}; nothing of this was kept")
+        explained.__cause__ = error
+        return explained

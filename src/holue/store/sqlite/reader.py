@@ -1,0 +1,86 @@
+"""Reader: everything that is read from a home, over one question asked in a transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+
+from holue.errors import CorruptStoreError
+from holue.store.sqlite.home import Home
+from holue.store.sqlite.reading import read_receipts, read_sample, read_view
+from holue.store.values import Change, Operation, Receipt, Sample, Subject, SubjectId
+from holue.store.view import View
+
+T = TypeVar("T")
+
+
+class Reader(ABC):
+    """The reading half of a store whose versions are in a home: its own directory, or a local copy."""
+
+    _serve = False  # leave out what is damaged
+
+    @abstractmethod
+    def _read(self, question: Callable[[Home], T]) -> T:
+        """Ask a question of the home in one transaction."""
+
+    @property
+    def version(self) -> int:
+        """The newest version; in a reading process too."""
+        return self._read(lambda home: home.tables.last_version())
+
+    def at(self, version: int | None = None) -> View:
+        """The gallery as it was in a version; the newest by default."""
+        return self._read(lambda home: read_view(home, version, self._read, serve=self._serve))
+
+    def subject(self, subject: SubjectId) -> Subject | None:
+        """The subject enrolled under an id."""
+        return self._read(lambda home: home.tables.known([subject])).get(subject)
+
+    def subjects(self, after: int = 0, limit: int = 1000) -> list[Subject]:
+        """Enrolled subjects in ascending order of their numbers, a page at a time."""
+
+        def page(home: Home) -> list[Subject]:
+            rows = home.database.run(
+                "SELECT number FROM subject WHERE number > ? ORDER BY number LIMIT ?", [after, limit]
+            )
+            return list(home.tables.numbered([row[0] for row in rows]).values())
+
+        return self._read(page)
+
+    def samples(self, subject: SubjectId) -> list[Sample]:
+        """The samples of an enrolled subject, as they were given."""
+
+        def read(home: Home) -> list[Sample]:
+            known = home.tables.known([subject])
+            numbers = home.tables.samples_of(known[subject].number) if known else []
+            return read_sample(home, numbers)
+
+        return self._read(read)
+
+    def changes(self, since: int) -> list[Change]:
+        """The changes after a version, oldest first."""
+        return self._read(lambda home: home.tables.changes(since))
+
+    def artifact(self, name: str) -> bytes | None:
+        """A named artifact, for instance a calibration."""
+        rows = self._read(lambda home: home.database.run("SELECT data, sha256 FROM artifact WHERE name = ?", [name]))
+        if not rows:
+            return None
+        if hashlib.sha256(rows[0][0]).hexdigest() != rows[0][1]:
+            raise CorruptStoreError(
+                f"artifact {name!r} has changed since it was stored (checksum differs); store it again"
+            )
+        return bytes(rows[0][0])
+
+    def receipts(self) -> list[Receipt]:
+        """The receipts of all erasures."""
+        return self._read(read_receipts)
+
+    def operations(self, after: int = 0) -> list[Operation]:
+        """The operations log: erasures, snapshots, compactions and artifacts; changes have a log of their own."""
+        sql = "SELECT number, time, verb, by, detail FROM operation WHERE number > ? ORDER BY number"
+        rows = self._read(lambda home: home.database.run(sql, [after]))
+        return [Operation(number, time, verb, who, json.loads(detail)) for number, time, verb, who, detail in rows]
