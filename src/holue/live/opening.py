@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from holue.errors import InvalidParameterError, MissingDependencyError
+from holue.errors import InvalidParameterError
 from holue.live.kept_settings import has_settings, keep_settings
 from holue.live.live_gallery import LiveGallery
 from holue.store.memory import MemoryStore
@@ -53,7 +53,7 @@ def open(
     if name == MEMORY:
         store = MemoryStore(dim=dim or 0, model=model)
     elif _is_url(name):
-        raise MissingDependencyError("the PostgreSQL home", "postgres")
+        store, made = _on_server(name, create, dim, model)
     elif made and create:
         store = SqliteStore.create(name, dim=dim or 0, model=model)
     else:
@@ -72,9 +72,26 @@ def open(
 
 
 def restore(snapshot: str | os.PathLike[str], path: str | os.PathLike[str]) -> LiveGallery:
-    """A new gallery from a snapshot, which stays as it is; it answers with the same bits."""
-    SqliteStore.restore(snapshot, path).close()
+    """A new gallery from a snapshot, which stays as it is; names, scores and decisions are the same bit for bit."""
+    name = os.fspath(path)
+    if _is_url(name):
+        from holue.store.postgres.store import PostgresStore
+
+        PostgresStore.restore(os.fspath(snapshot), name).close()
+    else:
+        SqliteStore.restore(snapshot, path).close()
     return open(path)
+
+
+def _on_server(url: str, create: bool, dim: int | None, model: str | None) -> tuple[Store, bool]:
+    """The store of a PostgreSQL URL, and whether it was made here."""
+    from holue.store.postgres.store import PostgresStore
+
+    if not create or PostgresStore.exists(url):
+        return PostgresStore.open(url, dim=dim, model=model), False
+    if dim is None:
+        raise InvalidParameterError("dim is needed to create a gallery: the number of coordinates of an embedding")
+    return PostgresStore.create(url, dim=dim, model=model), True
 
 
 def _is_url(name: str) -> bool:

@@ -58,6 +58,16 @@ class PostgresStore(Reader, Verbs):
         return cls(address)
 
     @classmethod
+    def exists(cls, url: str) -> bool:
+        """Whether the server has a gallery of that name."""
+        server = Server(Address.parse(url))
+        try:
+            with server.explaining("opening"):
+                return schema.exists(server)
+        finally:
+            server.close()
+
+    @classmethod
     def open(cls, url: str, *, dim: int | None = None, model: str | None = None) -> Self:
         """Open a gallery; it is copied to a temporary directory first."""
         store = cls(Address.parse(url))
