@@ -85,9 +85,9 @@ def shown_methods(results: Results) -> list[str]:
 
 
 def _styles(results: Results, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Methods → the styles of the rejection curves; methods that have no curve get the styles that are left."""
+    """Methods → the styles of their rejection curves; methods without a curve get styles of no curve first, then those left."""
     of = dict(zip(shown_methods(results), CURVE_STYLES))
-    left = cycle(style for style in CURVE_STYLES if style not in [of[key] for key in keys if key in of])
+    left = cycle([*CURVE_STYLES[len(of) :], *(style for key, style in of.items() if key not in keys)])
     return {key: of[key] if key in of else next(left) for key in keys}
 
 
