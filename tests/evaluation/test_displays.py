@@ -19,7 +19,7 @@ from holue.evaluation.comparison.results import Results
 from holue.evaluation.comparison.study import evaluate
 from holue.evaluation.metrics.rejection import rejection_curve
 from holue.evaluation.metrics.tradeoff import det_points
-from holue.evaluation.report.figures import SHOWN, det_curve, page_panels, rejection_curves, shown_methods
+from holue.evaluation.report.figures import SHOWN, det_curve, page_panels, rejection_curves, reliability, shown_methods
 
 RNG = np.random.default_rng(0)
 MATED, ACCEPTED, RIGHT = RNG.random((3, 200)) < 0.7
@@ -87,6 +87,21 @@ def test_a_panel_has_at_most_six_curves_and_they_are_those_of_the_best_methods(r
     left_out = [method.name for method in results.methods if method.key not in shown]
     assert all(name in drawing.caption for name in left_out)
     assert len(page_panels(results)) == 4 * len(results.points)
+
+
+def test_a_method_has_one_colour_and_dash_in_the_curves_and_in_the_reliability_diagram(results: Results) -> None:
+    def looks(drawing):
+        lines = drawing.figure.axes[0].get_lines()
+        return {line.get_label().split(" (")[0]: (line.get_color(), str(line.get_linestyle())) for line in lines}
+
+    curves, diagram = (
+        looks(rejection_curves(results, results.points[0])),
+        looks(reliability(results, results.points[0])),
+    )
+    both = curves.keys() & diagram.keys()
+    assert both
+    assert {name: curves[name] for name in both} == {name: diagram[name] for name in both}
+    assert len({color for color, _ in diagram.values()}) == len(diagram)
 
 
 def test_two_methods_with_the_same_curves_are_drawn_once(results: Results) -> None:

@@ -421,3 +421,12 @@ def test_bad_development_sets_are_named(crowd: SimulatedWorld) -> None:
     never = OpenSetRecognizer("galue", threshold=0.5).fit(crowd.gallery.X, crowd.gallery.y)
     with pytest.raises(NotCalibratedError, match="never calibrated"):
         control(never, crowd, second)
+
+
+def test_what_few_units_need_is_found_to_the_unit() -> None:
+    rng = np.random.default_rng(0)
+    for n in (10, 14, 25, 40):
+        decisions = Decisions(rng.random(n), np.zeros(n, dtype=bool), np.arange(n))
+        needed = units_needed(decisions, LEVELS, 0.05, 0.95)
+        assert needed is not None
+        assert needed > n

@@ -9,12 +9,12 @@ import numpy as np
 
 from holue.demo.scene import METHOD, Scene
 from holue.evaluation.metrics.rejection import PredictionRejection, prediction_rejection
-from holue.evaluation.report.drawing import BLUE, Drawing, look, new_figure
-from holue.evaluation.report.figures import STYLES
+from holue.evaluation.report.displays import CURVE_STYLES, REFERENCE_STYLES
+from holue.evaluation.report.drawing import Drawing, look, new_figure
 from holue.recognition.quality import SCORES
 
 COMPARED = {METHOD: METHOD, "acceptance": "acceptance", "scf": "quality"}
-"""Styles' keys and the scores behind them."""
+"""Keys of the methods and the scores behind them."""
 READS = {METHOD: "score, rivals and sample", "acceptance": "distance to the threshold", "scf": "sample alone"}
 METRICS = ("error_rate", "f1")
 MAX_REJECTION = 0.5
@@ -76,8 +76,11 @@ def draw_curves(curves: Curves) -> Drawing:
     name = "rejection_curves"
     found = curves.by_metric["error_rate"]
     first = found[METHOD]
-    lines = {SCORES[COMPARED[key]].name: (one.curve, _style(key)) for key, one in found.items()}
-    lines |= {"random": (first.random, STYLES["random"]), "oracle": (first.oracle, STYLES["oracle"])}
+    lines = {SCORES[COMPARED[key]].name: (found[key].curve, style) for key, style in zip(COMPARED, CURVE_STYLES)}
+    lines |= {
+        "random": (first.random, REFERENCE_STYLES["random"]),
+        "oracle": (first.oracle, REFERENCE_STYLES["oracle"]),
+    }
     with look(name):
         figure, ax = new_figure(5, 4)
         for label, (curve, style) in lines.items():
@@ -94,11 +97,6 @@ def draw_curves(curves: Curves) -> Drawing:
         f"filtering (random) leaves them at {start:.1f} %, and the oracle, which knows the truth, removes errors first."
     )
     return Drawing(name, caption, figure)
-
-
-def _style(key: str) -> dict[str, Any]:
-    # Beside HolUE-plus alone the house's green for AccScr would be hard to tell from it.
-    return {**STYLES[key], "color": BLUE} if key == "acceptance" else STYLES[key]
 
 
 def _ratio(found: PredictionRejection) -> str:

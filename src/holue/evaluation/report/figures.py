@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from holue.evaluation.report.drawing import (
     PURPLE,
     SKY,
     VERMILLION,
-    YELLOW,
     Drawing,
     look,
     new_figure,
@@ -37,27 +37,8 @@ from holue.evaluation.report.drawing import (
 
 SHOWN = 4
 """Methods in a panel; with blind filtering and the oracle these are six curves."""
-# Families share a line style: sample quality dotted, gallery dashed, holistic solid.
-STYLES: dict[str, dict[str, Any]] = {
-    "pfe": {"color": YELLOW, "linestyle": ":"},
-    "scf": {"color": ORANGE, "linestyle": ":"},
-    "sf": {"color": PURPLE, "linestyle": ":"},
-    "own-quality": {"color": GREY, "linestyle": ":"},
-    "acceptance": {"color": GREEN, "linestyle": "--"},
-    "galue": {"color": BLUE, "linestyle": "--"},
-    "galue-entropy": {"color": SKY, "linestyle": "--"},
-    "holue-sum": {"color": ORANGE},
-    "holue": {"color": VERMILLION, "linewidth": 2.6},
-    "holue-mc": {"color": PURPLE},
-    "holue-closed": {"color": SKY},
-    "holue-plus": {"color": GREEN, "linewidth": 2.2},
-    "holue-f1": {"color": BLUE},
-    "random": {"color": GREY, "linestyle": (0, (1, 2)), "linewidth": 1.2},
-    "oracle": {"color": BLACK, "linestyle": "-.", "linewidth": 1.2},
-}
 FEWEST_IN_BIN = 40
 """Of a reliability diagram: the share of fewer answers says little."""
-OTHER: dict[str, Any] = {"color": "#999933", "linestyle": ":"}
 PALE = "#D9D9D9"
 KINDS = (
     ("accepted_right", "accepted, right", BLUE),
@@ -101,6 +82,13 @@ def shown_methods(results: Results) -> list[str]:
         if all(key in point.curves["f1"] and not _repeats(point, key, shown) for point in results.points):
             shown.append(key)
     return shown[:SHOWN]
+
+
+def _styles(results: Results, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Methods → the styles of their rejection curves; methods without a curve get styles of no curve first, then those left."""
+    of = dict(zip(shown_methods(results), CURVE_STYLES))
+    left = cycle([*CURVE_STYLES[len(of) :], *(style for key, style in of.items() if key not in keys)])
+    return {key: of[key] if key in of else next(left) for key in keys}
 
 
 def rejection_curves(results: Results, point: PointResult) -> Drawing:
@@ -219,6 +207,7 @@ def reliability(results: Results, point: PointResult) -> Drawing | None:
     judged = [result for result in point.methods if result.method.is_probability and result.quality is not None]
     if not judged:
         return None
+    styles = _styles(results, [result.method.key for result in judged])
     with look(name):
         figure, ax = new_figure(5.6, 5.4)
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=(0, (1, 2)), label="perfect")
@@ -226,7 +215,7 @@ def reliability(results: Results, point: PointResult) -> Drawing | None:
             assert result.quality is not None
             probability = np.clip(result.quality, 0.0, 1.0)
             diagram = reliability_diagram(probability, correct=point.outcomes.correct, bins=BINS).pooled(FEWEST_IN_BIN)
-            style = {**STYLES.get(result.method.key, OTHER), "linewidth": 1.4}
+            style = {**styles[result.method.key], "linewidth": 1.4}
             reach = np.abs(diagram.intervals().T - diagram.observed)
             ax.errorbar(
                 diagram.predicted, diagram.observed, reach, color=style["color"], fmt="none", elinewidth=0.9, alpha=0.6

@@ -190,7 +190,7 @@ def units_needed(decisions: Decisions, levels: Float64Array, target: float, conf
         low, high = high, 2 * high
         if high > LARGEST_SCALE * n:
             return None
-    while high > 1.02 * low:
+    while high > max(1.02 * low, low + 1):  # of few units the next is more than 2 % away
         middle = (low + high) // 2
         low, high = (low, middle) if chance(middle) >= LIKELY else (middle, high)
     return high
