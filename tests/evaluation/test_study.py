@@ -83,9 +83,7 @@ def test_qualities_and_decisions_are_those_of_the_recogniser(
 ) -> None:
     _quick_head(monkeypatch)
     dev, part = protocol.development, protocol.evaluation
-    recognizer = OpenSetRecognizer(method, target_fpir=0.05, hold="model").fit(
-        part.gallery.directions, part.gallery.subjects
-    )
+    recognizer = OpenSetRecognizer(method, target_fpir=0.05).fit(part.gallery.directions, part.gallery.subjects)
     recognizer.calibrate(dev.probes.directions, dev.probe_subjects, dev.probes.concentrations, gallery=dev.gallery)
     answers = recognizer.identify(part.probes.directions, part.probes.concentrations)
     point = results.points[0]
@@ -137,8 +135,8 @@ def test_the_threshold_comes_from_development_unless_asked(protocol: Identificat
     assert np.mean(strangers >= oracle.points[0].point.threshold) == pytest.approx(0.1, abs=1 / len(strangers))
     dev = fair.points[0].development
     assert dev.n_subjects == len(protocol.development.gallery)
-    assert fair.points[0].point == dev.for_gallery(len(part.gallery))
-    assert fair.points[0].point.concentration == dev.concentration
+    assert fair.points[0].point == dev.for_gallery(len(part.gallery), "fpir")
+    assert fair.points[0].point.prior == dev.prior
     assert "ORACLE" in oracle.document()["threshold"]["label"]
     assert "ORACLE" in oracle.answer
     assert "ORACLE" not in json.dumps(fair.document())
