@@ -21,7 +21,7 @@ from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.embedding.models.specification import preset
 from holue.embedding.training.class_centres import ClassCentres
 from holue.evaluation.report.drawing import GREEN, VERMILLION, look
-from holue.recognition.identifications import Identifications
+from holue.recognition.answer.identifications import Identifications
 
 OUT = Path("runs")
 

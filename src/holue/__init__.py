@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holue.gallery.gallery import Gallery
     from holue.gallery.subjects import UNKNOWN
     from holue.live.opening import open
-    from holue.recognition.identifications import Identifications
+    from holue.recognition.answer.identifications import Identifications
     from holue.recognition.model.operating_point import OperatingPoint
     from holue.recognition.recognizer import OpenSetRecognizer
 
@@ -28,7 +28,7 @@ _HOMES = {
     "UNKNOWN": "holue.gallery.subjects",
     "Gallery": "holue.gallery.gallery",
     "HolueError": "holue.errors",
-    "Identifications": "holue.recognition.identifications",
+    "Identifications": "holue.recognition.answer.identifications",
     "OpenSetRecognizer": "holue.recognition.recognizer",
     "OperatingPoint": "holue.recognition.model.operating_point",
     "open": "holue.live.opening",

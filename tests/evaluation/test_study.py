@@ -21,13 +21,13 @@ from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition import gallery_search
 from holue.recognition.model.monte_carlo import sampled_terms, stratified_angles
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality import SCORES, holistic
 from holue.recognition.quality.heads.residual_sigmoid import ResidualSigmoidHead
 from holue.recognition.quality.heads.standardizer import Standardizer
 from holue.recognition.recognizer import OpenSetRecognizer
+from holue.recognition.search import gallery_search
 
 FPIR = (0.05, 0.2)
 

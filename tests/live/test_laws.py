@@ -18,7 +18,7 @@ from holue.errors import InvalidInputError
 from holue.gallery.gallery import Gallery
 from holue.live import follower
 from holue.live.live_gallery import LiveGallery
-from holue.recognition.identifications import Identifications
+from holue.recognition.answer.identifications import Identifications
 from holue.recognition.recognizer import OpenSetRecognizer
 
 SUMS = 1e-6

@@ -21,7 +21,7 @@ from holue.errors import (
     StoreLockedError,
 )
 from holue.live.opening import restore
-from holue.recognition.identifications import Identifications
+from holue.recognition.answer.identifications import Identifications
 from holue.recognition.recognizer import OpenSetRecognizer
 from holue.store.sqlite.store import SqliteStore
 from holue.store.windows import search_files

@@ -10,9 +10,9 @@ from holue import UNKNOWN, OpenSetRecognizer
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.errors import CalibrationDataError, InvalidParameterError, NotCalibratedError
 from holue.gallery.embeddings import Embeddings
-from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.risk.candidate_sets import candidate_sets
 from holue.recognition.risk.conformal import conformal_threshold
+from holue.recognition.search.gallery_search import GallerySearch
 
 
 def drawn(seed: int, **options: object) -> SimulatedWorld:

@@ -10,7 +10,7 @@ from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.evaluation.metrics.calibration_error import expected_calibration_error
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition.identifications import Identifications
+from holue.recognition.answer.identifications import Identifications
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality import SCORES
 from holue.recognition.quality.candidate_shares import CandidateShares

@@ -8,13 +8,13 @@ import pytest
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
+from holue.recognition.answer.causes import CAUSES, causes
+from holue.recognition.answer.probabilities import Probabilities
+from holue.recognition.answer.reasons import Reasons, Typical, explain
 from holue.recognition.calibration.truth import truth_numbers
-from holue.recognition.causes import CAUSES, causes
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.probabilities import Probabilities
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.reading import Reading
-from holue.recognition.reasons import Reasons, Typical, explain
 
 Fitted = tuple[CalibratedQuality, OperatingPoint, Reading]
 

@@ -8,10 +8,10 @@ from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.errors import InvalidParameterError
 from holue.evidence.ivf.index import SMALLEST_GALLERY, ApproximateIndex
 from holue.gallery.gallery import Gallery
-from holue.recognition import prepared_segments
-from holue.recognition.gallery_search import GallerySearch
-from holue.recognition.prepared_segments import PreparedSegments
-from holue.recognition.search import SEARCHES
+from holue.recognition.search import prepared_segments
+from holue.recognition.search.gallery_search import GallerySearch
+from holue.recognition.search.prepared_segments import PreparedSegments
+from holue.recognition.search.search import SEARCHES
 
 
 def prepared(recognizer: OpenSetRecognizer) -> tuple:

@@ -14,8 +14,8 @@ import pytest
 from holue import UNKNOWN, OpenSetRecognizer
 from holue.evidence.ivf.index import SMALLEST_GALLERY
 from holue.gallery.segment import Segment
-from holue.recognition import prepared_segments
-from holue.recognition.search import SEARCHES
+from holue.recognition.search import prepared_segments
+from holue.recognition.search.search import SEARCHES
 
 CALLERS = 40
 SUBJECTS, DIM = SMALLEST_GALLERY + 500, 8

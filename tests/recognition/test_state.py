@@ -16,8 +16,8 @@ from holue.datasets.simulated import SimulatedWorld
 from holue.errors import InvalidSubjectsError, NotCalibratedError, NotFittedYetError
 from holue.recognition.risk.controller import RiskController
 from holue.recognition.risk.expected_risk import ExpectedRiskController
-from holue.recognition.state import State
-from holue.recognition.state_cell import StateCell
+from holue.recognition.state.state import State
+from holue.recognition.state.state_cell import StateCell
 
 
 class InterruptedCell(StateCell):

@@ -16,10 +16,10 @@ from holue.datasets.glyphs.world import GlyphPart, GlyphWorld, glyph_world
 from holue.evaluation.outcomes import Outcomes
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.subjects import UNKNOWN
-from holue.recognition.identifications import Identifications
+from holue.recognition.answer.identifications import Identifications
+from holue.recognition.answer.reasons import Reasons
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.reading import Reading
-from holue.recognition.reasons import Reasons
 from holue.recognition.recognizer import OpenSetRecognizer
 
 SUBJECTS = 300

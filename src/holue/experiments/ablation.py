@@ -18,8 +18,8 @@ from holue.evaluation.metrics.rejection import prediction_rejection_ratio
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.gallery.embeddings import Float64Array
+from holue.recognition.answer.causes import FEATURES, causes
 from holue.recognition.calibration.truth import correct_answers, truth_numbers
-from holue.recognition.causes import FEATURES, causes
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.candidate_shares import CandidateShares
 from holue.recognition.quality.heads.monotone import MonotoneHead

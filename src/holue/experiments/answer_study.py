@@ -34,7 +34,7 @@ from holue.experiments.sets.speakers import embed_voices
 from holue.experiments.split import shares
 from holue.experiments.versions import Versions, random_rank
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.identifications import Identifications
+from holue.recognition.answer.identifications import Identifications
 from holue.recognition.recognizer import OpenSetRecognizer
 
 TARGET_FPIR = 0.05

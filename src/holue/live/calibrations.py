@@ -17,10 +17,10 @@ import numpy as np
 
 from holue.errors import CorruptStoreError, InvalidParameterError
 from holue.gallery.gallery import Gallery
-from holue.recognition.lineage import Lineage
 from holue.recognition.saved.recognizer_folder import MALFORMED, learned_fields, learned_parts
 from holue.recognition.settings import Settings
-from holue.recognition.state import State
+from holue.recognition.state.lineage import Lineage
+from holue.recognition.state.state import State
 from holue.store.protocol import Store
 
 LIST = "calibrations"

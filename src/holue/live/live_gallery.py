@@ -21,13 +21,13 @@ from holue.live.status import LiveStatus
 from holue.live.template_cache import TemplateCache
 from holue.live.templates import Gathered, built, subject_ids
 from holue.live.version import GalleryVersion
+from holue.recognition.answer.identifications import Identifications
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
 from holue.recognition.calibration.calibration import ValidationSource, calibrated
 from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.calibration.validation import ValidationProbes, validation_gallery
-from holue.recognition.identifications import Identifications
-from holue.recognition.state_cell import StateCell
+from holue.recognition.state.state_cell import StateCell
 from holue.store.protocol import Store
 from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId
 

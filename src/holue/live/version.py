@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from holue.errors import GalleryTooSmallError
 from holue.gallery.gallery import Gallery
 from holue.live.calibrations import StoredCalibration
+from holue.recognition.answer.identifications import Identifications
 from holue.recognition.calibration.doubts import Doubt, calibration_doubts, warn_once
-from holue.recognition.identifications import Identifications
-from holue.recognition.moment import Moment
 from holue.recognition.settings import Settings
-from holue.recognition.state import State
-from holue.recognition.state_cell import StateCell
+from holue.recognition.state.moment import Moment
+from holue.recognition.state.state import State
+from holue.recognition.state.state_cell import StateCell
 
 
 @dataclass(frozen=True, eq=False)

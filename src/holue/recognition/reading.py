@@ -13,10 +13,10 @@ from holue.errors import InvalidConcentrationError
 from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
-from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.class_model import ConvolvedVonMisesFisher, Posterior, close, log_peak
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.search import Search
+from holue.recognition.search.gallery_search import GallerySearch
+from holue.recognition.search.search import Search
 
 DECISION, TEMPERED = 0, 1
 """Columns of the evidence: sharpness κ, for decisions and the model's posterior, and κ/T, for HolUE."""

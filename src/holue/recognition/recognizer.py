@@ -17,6 +17,7 @@ from holue.errors import InvalidSubjectsError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN
+from holue.recognition.answer.identifications import Identifications, named
 from holue.recognition.calibration.calibration import ValidationSource, calibrated, conformal_scores
 from holue.recognition.calibration.doubts import Doubt, calibration_doubts, refuse_other_model, warn_once
 from holue.recognition.calibration.drift import DriftState
@@ -29,23 +30,22 @@ from holue.recognition.calibration.validation import (
     require_two,
     validation_gallery,
 )
-from holue.recognition.examination import Examination
-from holue.recognition.gallery_search import GallerySearch
-from holue.recognition.identifications import Identifications, named
-from holue.recognition.learned import Learned, Learner
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.posterior import log_posterior
-from holue.recognition.moment import Moment
 from holue.recognition.quality import QualityScore
 from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.saved.recognizer_folder import read_recognizer, write_recognizer
-from holue.recognition.search import SearchKind
+from holue.recognition.search.gallery_search import GallerySearch
+from holue.recognition.search.search import SearchKind
 from holue.recognition.seeds import RandomState
 from holue.recognition.settings import SETTINGS, Settings
-from holue.recognition.state import State
+from holue.recognition.state.examination import Examination
+from holue.recognition.state.learned import Learned, Learner
+from holue.recognition.state.moment import Moment
+from holue.recognition.state.state import State
 
 
 class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
@@ -77,7 +77,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     threads : int or None
         Threads of a gallery scan; None for all cores.
     search : "exact", "float16", "int8" or "approximate"
-        How the enrolled gallery is read; see :class:`holue.recognition.search.Search`. Calibration reads exactly.
+        How the enrolled gallery is read; see :class:`holue.recognition.search.search.Search`. Calibration reads exactly.
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
         :class:`holue.recognition.risk.controller.RiskController` finds a threshold with a guarantee; None filters nothing else.

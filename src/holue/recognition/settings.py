@@ -10,7 +10,7 @@ from holue.errors import InvalidParameterError
 from holue.recognition.checks import check_positive, check_share, check_threshold, is_number
 from holue.recognition.model.operating_point import Hold
 from holue.recognition.quality import SCORES
-from holue.recognition.search import SEARCHES, SearchKind
+from holue.recognition.search.search import SEARCHES, SearchKind
 from holue.recognition.seeds import RandomState
 
 

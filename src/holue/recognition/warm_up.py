@@ -15,7 +15,7 @@ from holue.evidence.kernels.exponential_sums import sweep
 from holue.recognition.calibration.doubts import CalibrationWarning
 from holue.recognition.quality import SCORES
 from holue.recognition.recognizer import OpenSetRecognizer
-from holue.recognition.search import SEARCHES, SearchKind
+from holue.recognition.search.search import SEARCHES, SearchKind
 from holue.sphere import compiled
 
 SUBJECTS, DIM, PROBES_PER_PERSON = 48, 8, 4

@@ -14,8 +14,8 @@ from holue.bench.sections.section import Result, Row, Step
 from holue.bench.worlds.sizes import Sizes
 from holue.bench.worlds.world import CONCENTRATION, TEMPERATURE, Float32Array, random_directions, random_probes
 from holue.gallery.gallery import Gallery
-from holue.recognition.prepared_segments import PreparedSegments
-from holue.recognition.search import SEARCHES, SearchKind
+from holue.recognition.search.prepared_segments import PreparedSegments
+from holue.recognition.search.search import SEARCHES, SearchKind
 
 SHARPNESS = [CONCENTRATION, CONCENTRATION / TEMPERATURE]
 SHARE_GONE = 0.1

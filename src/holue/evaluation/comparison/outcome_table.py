@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from holue.errors import MissingDependencyError
 from holue.evaluation.comparison.results import PointResult, Results
 from holue.evaluation.outcomes import OutcomeKind
-from holue.recognition.identifications import ACCEPTED, REJECTED
+from holue.recognition.answer.identifications import ACCEPTED, REJECTED
 
 KIND_NAMES = {kind.value: kind.name.lower() for kind in OutcomeKind}
 

@@ -21,10 +21,10 @@ from holue.evaluation.intervals.intervals import Bootstrapped, bootstrap_metric,
 from holue.evaluation.metrics.rejection import PrrRange, prediction_rejection, rejection_grid
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
+from holue.recognition.answer.probabilities import Probabilities
 from holue.recognition.calibration.calibration import Examined, fitted
 from holue.recognition.calibration.truth import people, truth_numbers
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.probabilities import Probabilities
 from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.quality.heads.standardizer import Standardizer
 from holue.recognition.quality.holistic import HolisticMLPQuality

@@ -19,9 +19,9 @@ from holue.evaluation.comparison.settings import Settings
 from holue.evaluation.intervals.estimates import Estimate, rounded
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
+from holue.recognition.answer.probabilities import Probabilities
 from holue.recognition.model.monte_carlo import N_SAMPLES
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.probabilities import Probabilities
 
 if TYPE_CHECKING:
     from holue.evaluation.deployment.trust_study import TrustStudy

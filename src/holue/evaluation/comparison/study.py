@@ -33,11 +33,11 @@ from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.validation import stranger_scores
-from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.monte_carlo import sampled_terms
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import KEPT, Reading
+from holue.recognition.search.gallery_search import GallerySearch
 
 TOP_K = 5
 """Candidates of each probe in the results."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from holue.evaluation.columns import BoolArray
 from holue.evaluation.deployment.rehearsal import Rehearsal
-from holue.recognition.causes import CAUSES
+from holue.recognition.answer.causes import CAUSES
 from holue.recognition.quality.calibrated import CalibratedQuality
 
 MEANING = {

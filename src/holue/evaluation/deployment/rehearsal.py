@@ -23,11 +23,11 @@ from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.gallery.subjects import Subjects
 from holue.recognition.calibration.fallback import FallbackWarning
-from holue.recognition.examination import Examination
 from holue.recognition.reading import Reading
 from holue.recognition.recognizer import OpenSetRecognizer
 from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.risk.controller import RiskController
+from holue.recognition.state.examination import Examination
 
 Mask = npt.NDArray[np.bool_]
 DEFAULT = "holue-plus"

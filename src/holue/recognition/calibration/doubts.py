@@ -18,7 +18,7 @@ from holue.errors import InvalidParameterError
 from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.settings import Settings
-from holue.recognition.state import State
+from holue.recognition.state.state import State
 
 LARGEST_GROWTH: Mapping[str, float] = MappingProxyType({"model": 1.5, "threshold": 1.5, "fpir": 50.0})
 """How far a gallery may outgrow, or shrink from, the size it was calibrated for, by what is held."""

@@ -29,9 +29,9 @@ from holue.recognition.calibration.calibration import Examined, check_concentrat
 from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.validation import point_at_threshold
 from holue.recognition.checks import check_share
-from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.operating_point import OperatingPoint, tail_of
 from holue.recognition.reading import KEPT, Reading
+from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.settings import Settings
 
 SCAN_THEMSELVES = ("holue-mc", "holue-closed")

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_labels, as_subjects
 from holue.recognition.reading import Reading
-from holue.recognition.search import Search
+from holue.recognition.search.search import Search
 
 
 def truth_numbers(gallery: Gallery | Search, y: object, n: int) -> npt.NDArray[np.int64]:

@@ -14,10 +14,10 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.calibration import Examined
 from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.truth import people, truth_numbers
-from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.operating_point import OperatingPoint, threshold_at_fpir
 from holue.recognition.reading import Reading
-from holue.recognition.search import Search
+from holue.recognition.search.gallery_search import GallerySearch
+from holue.recognition.search.search import Search
 from holue.recognition.settings import Settings
 
 

@@ -35,10 +35,10 @@ from holue.gallery.embeddings import Embeddings
 from holue.gallery.embeddings import Float64Array as FloatArray
 from holue.gallery.embeddings import FloatArray as AnyFloatArray
 from holue.gallery.gallery import Gallery
-from holue.recognition.gallery_search import GallerySearch
 from holue.recognition.model.class_model import Posterior, close
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.search import Search
+from holue.recognition.search.gallery_search import GallerySearch
+from holue.recognition.search.search import Search
 from holue.sphere.bessel import log_hyp0f1
 
 N_SAMPLES = 16

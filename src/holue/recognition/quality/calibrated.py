@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 from holue.errors import CalibrationDataError, InvalidConcentrationError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
+from holue.recognition.answer.probabilities import Probabilities
+from holue.recognition.answer.reasons import Reasons, Typical, explain
 from holue.recognition.calibration.truth import correct_answers
-from holue.recognition.probabilities import Probabilities
 from holue.recognition.quality.probability_model import FEWEST, ProbabilityModel
 from holue.recognition.quality.score import QualityScore, Rating, State
 from holue.recognition.reading import Reading
-from holue.recognition.reasons import Reasons, Typical, explain
 
 BRANCHES = ("rejected", "accepted")
 

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from holue.errors import CalibrationDataError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.causes import causes
-from holue.recognition.probabilities import Probabilities
+from holue.recognition.answer.causes import causes
+from holue.recognition.answer.probabilities import Probabilities
 from holue.recognition.quality.candidate_shares import CandidateShares
 from holue.recognition.quality.heads.monotone import MonotoneHead, quantile_knots
 from holue.recognition.quality.score import QualityScore

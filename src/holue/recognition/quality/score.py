@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.probabilities import Probabilities
+from holue.recognition.answer.probabilities import Probabilities
 from holue.recognition.reading import Reading
 
 State = Mapping[str, npt.NDArray[np.float64]]

@@ -17,7 +17,7 @@ from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.subjects import UNKNOWN, Subjects, as_labels
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.reading import Reading
-from holue.recognition.search import Search
+from holue.recognition.search.search import Search
 
 FIRST_TOP = 16
 """Candidates read at first; probes whose set may hold more are read again with eight times as many."""

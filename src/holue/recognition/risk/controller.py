@@ -11,10 +11,10 @@ from holue.errors import InvalidParameterError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.recognition.checks import check_share
-from holue.recognition.examination import Examination
 from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.risk.decisions import RISKS, Development, RiskName, Unit, check_risk, check_unit
 from holue.recognition.risk.fixed_sequence import LIKELY, Walk, units_needed, walk
+from holue.recognition.state.examination import Examination
 
 
 class DependentProbesWarning(UserWarning):

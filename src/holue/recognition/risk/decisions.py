@@ -26,7 +26,7 @@ from holue.errors import CalibrationDataError, InvalidParameterError, InvalidSub
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.calibration.fingerprint import fresh_rows
 from holue.recognition.calibration.truth import people, truth_numbers
-from holue.recognition.examination import Examination
+from holue.recognition.state.examination import Examination
 
 Mask = npt.NDArray[np.bool_]
 Unit = Literal["probe", "subject"]

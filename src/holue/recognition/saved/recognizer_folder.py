@@ -28,7 +28,7 @@ from holue.recognition.saved.values import (
     checked_gallery,
 )
 from holue.recognition.settings import SETTINGS, Settings
-from holue.recognition.state import State
+from holue.recognition.state.state import State
 
 KIND = "recognizer"
 QUALITY = "quality_"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Generic, Self, TypeVar, overload
 
-from holue.recognition.state import State
-from holue.recognition.state_cell import StateCell
+from holue.recognition.state.state import State
+from holue.recognition.state.state_cell import StateCell
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.calibration.fingerprint import Fingerprints
-from holue.recognition.lineage import Lineage
 from holue.recognition.quality import QualityScore
 from holue.recognition.reading import Reading
+from holue.recognition.state.lineage import Lineage
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from holue.errors import MissingDependencyError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.subjects import UNKNOWN, Subjects
-from holue.recognition.probabilities import Probabilities
+from holue.recognition.answer.probabilities import Probabilities
 from holue.recognition.quality import QualityScore
 from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.reading import Reading

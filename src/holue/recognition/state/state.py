@@ -2,7 +2,7 @@
 
 An answer combines the gallery, the operating point, the quality and the certificate, and they must belong together: the row that
 the scan found names another subject in the next version of the gallery. So each call reads the state once, and whoever changes
-something makes another state. Who holds the current one is :class:`holue.recognition.state_cell.StateCell`.
+something makes another state. Who holds the current one is :class:`holue.recognition.state.state_cell.StateCell`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from holue.recognition.calibration.calibration import Calibration
 from holue.recognition.calibration.fallback import Fallback, hold_fallback, usable_hold
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.validation import point_at_threshold
-from holue.recognition.lineage import Lineage
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.quality import SCORES, QualityScore
 from holue.recognition.quality.probability_model import ProbabilityModel
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.settings import Settings
+from holue.recognition.state.lineage import Lineage
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,15 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Part, Segment, joined
-from holue.recognition.gallery_search import GallerySearch, Prepared, as_of, check_kind, is_worth, prepare_segment
-from holue.recognition.search import SearchKind
+from holue.recognition.search.gallery_search import (
+    GallerySearch,
+    Prepared,
+    as_of,
+    check_kind,
+    is_worth,
+    prepare_segment,
+)
+from holue.recognition.search.search import SearchKind
 
 Replace = Callable[[Sequence[Part], Segment], bool]
 """Puts one segment in the place of some parts; whether it could, since the gallery may have changed."""

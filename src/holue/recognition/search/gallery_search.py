@@ -22,7 +22,7 @@ from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Numbers, Part, Segment
 from holue.gallery.subjects import Subjects
-from holue.recognition.search import SEARCHES, SearchKind
+from holue.recognition.search.search import SEARCHES, SearchKind
 
 COMPRESSED_FROM = 4096
 """Rows from which a segment is compressed, unless it is the only one; smaller ones are read exactly until they are merged."""

@@ -35,8 +35,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.causes import CAUSES, causes
-from holue.recognition.probabilities import Probabilities
+from holue.recognition.answer.causes import CAUSES, causes
+from holue.recognition.answer.probabilities import Probabilities
 from holue.recognition.reading import Reading
 
 BOUNDARY, LOOK_ALIKE, SAMPLE, NONE = 0, 1, 2, -1

@@ -12,11 +12,11 @@ from weakref import WeakSet
 from holue.errors import NotFittedYetError
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Part, Segment
-from holue.recognition.gallery_search import GallerySearch
-from holue.recognition.lineage import Lineage
-from holue.recognition.prepared_segments import PreparedSegments
-from holue.recognition.search import SearchKind
-from holue.recognition.state import State
+from holue.recognition.search.gallery_search import GallerySearch
+from holue.recognition.search.prepared_segments import PreparedSegments
+from holue.recognition.search.search import SearchKind
+from holue.recognition.state.lineage import Lineage
+from holue.recognition.state.state import State
 
 
 class StateCell:

@@ -10,15 +10,15 @@ from holue.errors import InvalidParameterError
 from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
+from holue.recognition.answer.identifications import Identifications
 from holue.recognition.calibration.validation import validation_gallery
-from holue.recognition.examination import Examination
-from holue.recognition.gallery_search import GallerySearch
-from holue.recognition.identifications import Identifications
 from holue.recognition.reading import Reading
-from holue.recognition.search import Search
+from holue.recognition.search.gallery_search import GallerySearch
+from holue.recognition.search.search import Search
 from holue.recognition.settings import Settings
-from holue.recognition.state import State
-from holue.recognition.state_cell import StateCell
+from holue.recognition.state.examination import Examination
+from holue.recognition.state.state import State
+from holue.recognition.state.state_cell import StateCell
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""What an answer says: the decision, its probabilities, its reasons."""

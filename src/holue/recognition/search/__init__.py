@@ -1,0 +1,1 @@
+"""How recognition reads a gallery."""

@@ -1,0 +1,1 @@
+"""What a recogniser has learned, as one value, and who holds it."""
