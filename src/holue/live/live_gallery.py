@@ -143,6 +143,7 @@ class LiveGallery:
     def refresh(self) -> int:
         """Follow what another process has written since; returns the version that answers now."""
         with self._lock:
+            self.store.refresh()
             self._follow(self._newest_calibration(self._current.calibrated))
             return self._current.version
 

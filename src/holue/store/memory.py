@@ -206,6 +206,10 @@ class MemoryStore(Verbs):
         """The newest version."""
         return self._memory.last_version()
 
+    def refresh(self) -> int:
+        """The newest version: nobody else writes here."""
+        return self.version
+
     def at(self, version: int | None = None) -> View:
         """The gallery as it was in a version; the newest by default."""
         state = self._memory.now if version is None else self._memory.version(version)

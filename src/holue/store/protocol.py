@@ -47,6 +47,9 @@ class Store(Protocol):
     def version(self) -> int:
         """The newest version."""
 
+    def refresh(self) -> int:
+        """Follow what other processes have written; returns the version reached."""
+
     def at(self, version: int | None = None) -> View:
         """The gallery as it was in a version; the newest by default."""
 

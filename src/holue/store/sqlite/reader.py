@@ -31,6 +31,10 @@ class Reader(ABC):
         """The newest version; in a reading process too."""
         return self._read(lambda home: home.tables.last_version())
 
+    def refresh(self) -> int:
+        """The newest version: every question reads the database, so there is nothing to follow."""
+        return self.version
+
     def at(self, version: int | None = None) -> View:
         """The gallery as it was in a version; the newest by default."""
         return self._read(lambda home: read_view(home, version, self._read, serve=self._serve))
