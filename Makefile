@@ -37,7 +37,7 @@ test: $(READY)  ## Lint, types, layers, doctests, examples and tests
 test-pythons: $(READY)  ## The tests on each of Python 3.11, 3.12 and 3.13 that this machine has
 	$(BIN)/nox --session tests
 
-torture: $(READY)  ## Kill writers and lose power a thousand times, and check the store (two hours)
+torture: $(READY)  ## Kill writers and lose power a thousand times, and check the store (hours)
 	$(BIN)/python tests/torture/kill_store.py --times 1000
 	$(BIN)/python tests/torture/kill_store.py --times 1000 --home postgres --longest 2
 	$(BIN)/python tests/torture/lose_power.py --changes 200

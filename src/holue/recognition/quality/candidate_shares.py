@@ -86,9 +86,9 @@ def _with_sum(values: Float64Array, wanted: Float64Array, highest: Float64Array)
     >>> _with_sum(np.array([[4.0, 2.0]]), np.array([9.0]), np.array([6.0])).tolist()
     [[5.0, 4.0]]
     """
-    total, room = values.sum(axis=1), values.shape[1] * highest
+    total, capacity = values.sum(axis=1), values.shape[1] * highest
     shrink = wanted / np.maximum(total, np.finfo(np.float64).tiny)
-    lift = np.clip((wanted - total) / np.maximum(room - total, np.finfo(np.float64).tiny), 0.0, 1.0)
+    lift = np.clip((wanted - total) / np.maximum(capacity - total, np.finfo(np.float64).tiny), 0.0, 1.0)
     lifted = values + lift[:, None] * (highest[:, None] - values)
     return np.asarray(np.where((wanted < total)[:, None], values * shrink[:, None], lifted))
 
