@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from holue import UNKNOWN
+from holue.artifact.cache_directory import default_cache_directory
 from holue.datasets.directory import data_directory
 from holue.embedding.heads.norm_concentration import NormConcentration
 from holue.embedding.inputs.model_input import RawArray
-from holue.embedding.models.chunk_cache import default_cache_directory
 from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.embedding.models.specification import preset

@@ -1,9 +1,13 @@
-"""The real data, where it is there: tests that need it are skipped with a reason elsewhere."""
+"""The real data and a PostgreSQL server, where they are there: tests that need them are skipped with a reason elsewhere."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +36,93 @@ def real_faces(real_data: Callable[[str], Path]) -> tuple[npt.NDArray[np.float32
     """The embeddings of LFW and whose they are."""
     with np.load(real_data("lfw/arcface_mbf.npz"), allow_pickle=False) as file:
         return file["embeddings"].astype(np.float32, copy=False), file["subject_id"]
+
+
+class InstalledServer:
+    """The server that is installed on this machine, with the methods that tests use of pgserver's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
+        if self.user is not None:
+            shutil.chown(folder, self.user)
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "-U", "postgres")
+        self.ensure_postgres_running()
+
+    def get_uri(self) -> str:
+        return f"postgresql://postgres:@/postgres?host={self.folder}"
+
+    def get_pid(self) -> int:
+        return int((self.folder / "postmaster.pid").read_text().split()[0])
+
+    def ensure_postgres_running(self) -> None:
+        self._run("pg_ctl", "-w", "-o", f"-h '' -k {self.folder}", "-l", str(self.folder / "log"), "start")
+
+    def cleanup(self) -> None:
+        self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, program: str, *given: str) -> None:
+        command = [program, "-D", str(self.folder), *given]
+        subprocess.run(command, user=self.user, cwd="/", check=True, stdout=subprocess.DEVNULL)
+
+
+class PostgresServer:
+    """A real server in a temporary directory, from pgserver or installed here; it listens on a socket only."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="holue-pg-"))
+        self._run: Any
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is not set
+                import pgserver
+            self._run = pgserver.get_server(self.folder, cleanup_mode="delete")
+        except ImportError:  # it has no wheel for Python 3.13
+            self._run = InstalledServer(self.folder)
+
+    def url(self, gallery: str) -> str:
+        return f"{self._run.get_uri()}&gallery={gallery}"
+
+    @property
+    def database(self) -> str:
+        return str(self._run.get_uri())
+
+    def crash(self) -> None:
+        """Kill the server without letting it write anything."""
+        import psutil
+
+        main = psutil.Process(self._run.get_pid())
+        others = main.children(recursive=True)
+        main.kill()  # its own processes end by themselves when it is gone
+        psutil.wait_procs([main, *others], timeout=30)
+
+    def start(self) -> None:
+        self._run.ensure_postgres_running()
+
+    def stop(self) -> None:
+        self._run.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """One server for all tests of a session."""
+    yield from running_server()
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A server that a test may kill."""
+    yield from running_server()
+
+
+def running_server() -> Iterator[PostgresServer]:
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    try:
+        server = PostgresServer()
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(
+            f"no PostgreSQL to test with ({error}): install pgserver (Python below 3.13), or put initdb and pg_ctl on the PATH"
+        )
+    yield server
+    server.stop()

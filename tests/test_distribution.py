@@ -34,7 +34,17 @@ def test_the_wheel_holds_the_package_with_its_templates_and_models_and_nothing_e
     inside = {name for name in names if not name.parts[0].endswith(".dist-info")}
     sources = {path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     assert inside == {PurePosixPath(path.relative_to(PACKAGE.parent).as_posix()) for path in sources}
-    assert {name.suffix for name in inside} == {".py", ".jinja", ".onnx", ".json", ".toml", ".typed"}, "no data"
+    assert {name.suffix for name in inside} == {
+        ".py",
+        ".jinja",
+        ".css",
+        ".js",
+        ".svg",
+        ".onnx",
+        ".json",
+        ".toml",
+        ".typed",
+    }, "no data"
     models = {name.parent for name in inside if name.suffix in {".onnx", ".json", ".toml"}}
     assert models == {PurePosixPath("holue/datasets/glyphs/model")}
 

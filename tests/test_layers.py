@@ -11,7 +11,7 @@ FLOORS = [
     {"__main__"},
     {"cli"},
     {"experiments", "bench", "demo"},
-    {"functional", "__init__", "service"},
+    {"functional", "__init__", "service", "client"},
     {"datasets"},
     {"embedding"},
     {"evaluation"},

@@ -9,7 +9,13 @@ HolueError
 │   ├── GalleryTooSmallError            no subject, or one where two are needed
 │   ├── CalibrationDataError            validation probes that cannot settle an operating point
 │   ├── UnreachableThresholdError       no concentration gives this threshold
-│   └── InvalidFileError                a file of the user's that cannot be read as it should
+│   ├── InvalidFileError                a file of the user's that cannot be read as it should
+│   ├── NotFoundError                   nothing is kept under this number or name
+│   └── ConflictError                   what is to be changed is in a state that does not allow it
+├── AccessError                         a key does not allow it
+│   ├── InvalidKeyError                 there is no such key, or it has expired or was revoked
+│   ├── TooManyWrongKeysError           wait: this address has sent wrong keys
+│   └── NotPermittedError               the role of the key lacks a permission
 ├── NotReadyError (NotFittedError)      a verb used before the one it builds on
 │   ├── NotFittedYetError               fit first
 │   └── NotCalibratedError              calibrate first
@@ -72,6 +78,34 @@ class UnreachableThresholdError(InvalidInputError):
 
 class InvalidFileError(InvalidInputError):
     """A file cannot be read as what it should be; the message names the file and the key."""
+
+
+class NotFoundError(InvalidInputError):
+    """Nothing is kept under this number or name."""
+
+
+class ConflictError(InvalidInputError):
+    """What is to be changed is in a state that does not allow it."""
+
+
+class AccessError(HolueError):
+    """A key does not allow what was asked."""
+
+
+class InvalidKeyError(AccessError):
+    """There is no such key, or it has expired or was revoked; the message does not say which."""
+
+
+class TooManyWrongKeysError(AccessError):
+    """An address has sent wrong keys; ``retry_after`` says how many seconds it has to wait."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"wrong keys came from this address; try again in {retry_after:.1f} seconds")
+        self.retry_after = retry_after
+
+
+class NotPermittedError(AccessError):
+    """The role of the key lacks a permission."""
 
 
 class NotReadyError(HolueError, NotFittedError):  # type: ignore[misc]

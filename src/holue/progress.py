@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -43,3 +44,27 @@ def progress_bar(title: str) -> Iterator[Progress]:
             bar.update(task, completed=done, total=total, note=note)
 
         yield advance
+
+
+@contextmanager
+def working(title: str, *, quiet: bool = False) -> Iterator[None]:
+    """A moving bar with the seconds passed, on standard error, while work goes on whose length is not known.
+
+    Nothing is shown where standard error is not a terminal.
+
+    >>> with working("verifying"):
+    ...     pass
+    """
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+    except ImportError as error:
+        raise MissingDependencyError("rich", "cli") from error
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task(title, total=None)
+        yield

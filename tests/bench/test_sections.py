@@ -29,6 +29,13 @@ TINY = replace(
     changed_subjects=10_000,
     changed_dim=8,
     changes=2,
+    store_batch=40,
+    store_dim=8,
+    live_subjects=(200,),
+    live_dim=8,
+    live_calls=3,
+    peer_subjects=(200,),
+    peer_dim=8,
     pause=0.0,
 )
 

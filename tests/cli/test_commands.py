@@ -42,6 +42,37 @@ def test_a_seed_below_zero_is_refused_at_once(name: str) -> None:
     assert "'--seed'" in result.output
 
 
+OPTIONAL = (
+    "torch",
+    "onnx",
+    "onnxruntime",
+    "onnxscript",
+    "PIL",
+    "soundfile",
+    "kaldi_native_fbank",
+    "matplotlib",
+    "jinja2",
+)
+OPTIONAL += ("pandas", "pyarrow", "psycopg", "faiss", "usearch")
+
+
+def test_the_help_of_all_commands_needs_no_other_extra_than_cli() -> None:
+    code = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {OPTIONAL}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+sys.argv = ["holue", "--help"]
+from holue.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(name in done.stdout for name in COMMANDS)
+
+
 def test_version_and_module_entry_point() -> None:
     done = subprocess.run([sys.executable, "-m", "holue", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("holue 0.")

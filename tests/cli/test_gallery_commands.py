@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,136 @@ def test_expired_subjects_are_listed_before_they_are_erased(gallery: Path) -> No
 
 def test_a_gallery_is_not_created_over_something(gallery: Path) -> None:
     assert "exists already" in str(runner.invoke(app, ["create", str(gallery), "--dim", "4"]).exception)
+
+
+def refusal(*words: object) -> str:
+    return str(runner.invoke(app, [str(word) for word in words]).exception)
+
+
+@pytest.mark.parametrize("setting", [("--method", "holueplus"), ("--fpir", "5"), ("--search", "exakt")], ids=str)
+def test_a_wrong_setting_creates_nothing(setting: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "office"
+    assert setting[1] in refusal("create", path, "--dim", 4, *setting)
+    assert not path.exists()
+    run("create", path, "--dim", 4)
+
+
+def test_errors_name_the_options_and_commands_that_help(gallery: Path, files: Path) -> None:
+    assert "give --add or --replace" in refusal("enroll", gallery, files / "people.npz")
+    assert "give --add or --replace" in run("enroll", gallery, files / "people.npz", "--skip-bad")
+    run("create", files / "new", "--like", files / "people.npz")
+    run("enroll", files / "new", files / "people.npz")
+    assert f"holue calibrate {files / 'new'}" in refusal("identify", files / "new", files / "probes.npz")
+    (files / "people.txt").write_text("1,2\n")
+    assert "np.savez" in refusal("enroll", gallery, files / "people.txt")
+
+
+def test_an_erasure_that_leaves_the_bytes_with_another_subject_names_the_files(gallery: Path, files: Path) -> None:
+    one = np.load(files / "people.npz")
+    np.savez(files / "twin.npz", embeddings=one["embeddings"][:1], subject_id=np.array(["twin"]))
+    run("enroll", gallery, files / "twin.npz")
+    said = run("erase", gallery, "twin", code=1)
+    assert "1 sample erased" in said
+    assert "gallery.db" in said
+    assert "another subject" in said
+
+
+def test_the_log_reads_as_sentences(gallery: Path) -> None:
+    run("snapshot", gallery, "monday")
+    run("remove", gallery, "s3")
+    log = run("log", gallery)
+    assert "calibration 1 kept" in log
+    assert "snapshot monday made" in log
+    assert "remove, 1 subject" in log
+    assert "put_artifact" not in log
+    assert "1 subjects" not in log
+
+
+def test_the_audit_log_is_verified_and_exported(gallery: Path, tmp_path: Path) -> None:
+    from holue.service.ledger.audit_chain import Event
+    from holue.service.ledger.ledger import Ledger
+
+    assert "never served" in str(runner.invoke(app, ["log", str(gallery), "--verify"]).exception)
+    with Ledger.open(gallery) as ledger:
+        ledger.audit_log.append([Event("identify", "aa/operator", f"r{n}", 1.0, 2.0) for n in range(4)])
+    told_of = told("log", gallery, "--verify", "--export", tmp_path / "log.jsonl")
+    assert (told_of["rows"], told_of["problems"]) == (4, [])
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 4
+    assert "no row was changed" in run("log", gallery, "--verify", "--head", told_of["head"])
+    assert "no damage" in run("verify", gallery)
+    with sqlite3.connect(gallery / "service" / "ledger.db") as connection:
+        connection.execute("UPDATE audit SET actor = 'bb/operator' WHERE sequence = 3")
+    assert "row 3 was changed" in run("log", gallery, "--verify", code=1)
+    assert told("log", gallery, "--verify", code=1)["problems"][0]["sequence"] == 3
+    assert "row 3 was changed" in run("verify", gallery, code=1)
+    assert "give --verify" in str(runner.invoke(app, ["log", str(gallery), "--head", "1:ab"]).exception)
+
+
+def test_erasing_reaches_the_ledger_of_the_service(gallery: Path, files: Path) -> None:
+    from holue.service.ledger.ledger import Ledger
+
+    with np.load(files / "people.npz") as people:
+        own = people["embeddings"][people["subject_id"] == "s3"].astype(np.float32)
+    with Ledger.open(gallery, keep_strangers=1000.0) as ledger:
+        ledger.strangers.add(own, request_id="r", model=None)
+    receipt = told("erase", gallery, "s3")["receipt"]
+    assert receipt["clean"]
+    assert "service/ledger.db" in {file["file"] for file in receipt["files"]}
+
+
+@pytest.fixture
+def tables(files: Path) -> Path:
+    """The same people and probes as CSV files."""
+    for name, ids in (("people", "subject_id"), ("probes", None)):
+        with np.load(files / f"{name}.npz") as archive:
+            X = archive["embeddings"]
+            rows = [[] if ids is None else [subject] for subject in (archive[ids] if ids else X)]
+        head = ([ids] if ids else []) + [f"x{i}" for i in range(X.shape[1])]
+        with (files / f"{name}.csv").open("w", newline="") as stream:
+            csv.writer(stream).writerows([head, *([*row, *map(repr, map(float, x))] for row, x in zip(rows, X))])
+    return files
+
+
+def test_csv_files_are_enrolled_and_identified_like_arrays(tables: Path) -> None:
+    answers = {}
+    for kind in ("npz", "csv"):
+        home = tables / f"from-{kind}"
+        run("create", home, "--like", tables / f"people.{kind}", "--threshold", 0.5, "--method", "galue")
+        assert told("enroll", home, tables / f"people.{kind}")["samples"] == 180
+        answers[kind] = told("identify", home, tables / f"probes.{kind}")["answers"]
+    assert answers["csv"] == answers["npz"]
+
+
+def test_ids_of_a_csv_file_are_integers_where_the_gallery_has_integers(tables: Path) -> None:
+    home = tables / "home"
+    run("create", home, "--dim", 2, "--threshold", 0.5, "--method", "galue")
+    np.savez(tables / "two.npz", embeddings=np.eye(2), subject_id=[1, 2])
+    run("enroll", home, tables / "two.npz")
+    (tables / "more.csv").write_text("subject_id,a,b\n3,0.5,0.5\n")
+    run("enroll", home, tables / "more.csv")
+    assert told("status", home)["subjects"] == 3
+
+
+def test_a_cell_that_is_no_number_is_named(tables: Path) -> None:
+    home = tables / "home"
+    run("create", home, "--dim", 2)
+    (tables / "bad.csv").write_text("subject_id,a,b\nann,0.5,0.5\nbob,x,0.5\n")
+    refused = runner.invoke(app, ["enroll", str(home), str(tables / "bad.csv")])
+    assert "line 3, column 'a' holds 'x'" in str(refused.exception)
+    left = told("enroll", home, tables / "bad.csv", "--skip-bad")["left_out"]
+    assert [bad["row"] for bad in left] == [1]
+
+
+def test_progress_is_shown_on_a_terminal_only_and_never_beside_json(
+    tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holue import progress
+
+    shown = []
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("rich.progress.Progress.add_task", lambda self, title, **_: shown.append(title))
+    with progress.working("verifying"):
+        pass
+    with progress.working("compacting", quiet=True):
+        pass
+    assert shown == ["verifying"]

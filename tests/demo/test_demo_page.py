@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from holue.cli.app import app
 from holue.demo.demo import FORMAT, Demo, check_demo_folder
-from holue.demo.story import story
+from holue.demo.summary import summary
 from holue.errors import InvalidFileError
 
 
@@ -98,9 +98,9 @@ def test_certain_answers_are_right_more_often(small_demo: Demo) -> None:
     assert rates["certain_half"] < rates["all"] < rates["uncertain_half"]
 
 
-def test_the_story_fits_eighty_columns(small_demo: Demo) -> None:
+def test_the_summary_fits_eighty_columns(small_demo: Demo) -> None:
     console = Console(width=80, highlight=False, file=io.StringIO())
-    for part in story(small_demo, Path("demo/report.html")):
+    for part in summary(small_demo, Path("demo/report.html")):
         console.print(part)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= 80

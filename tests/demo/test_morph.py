@@ -6,10 +6,12 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("PIL")
 
+
 from holue.datasets.glyphs.fonts import find_font
 from holue.datasets.glyphs.identities import Glyph
+from holue.datasets.glyphs.morph import ink_kept, morph
 from holue.datasets.glyphs.rendering import render
-from holue.demo.morph import ink_kept, morph
+from holue.demo.demo import Demo
 from holue.demo.passages import _nearest_pairs, _rank
 
 FONT = find_font("DejaVuSans")
@@ -47,3 +49,11 @@ def test_every_glyph_is_paired_with_the_one_most_like_it() -> None:
 
 def test_ranks_count_the_probes_below_and_half_of_the_ties() -> None:
     assert _rank(np.array([0.0, 2.0, 9.0]), np.array([1.0, 2.0, 2.0, 3.0])).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_the_probabilities_on_a_passage_are_those_of_the_answers(small_demo: Demo) -> None:
+    assert small_demo.passages.all
+    for passage in small_demo.passages.all:
+        for end, p in ((0, passage.p_first), (-1, passage.p_second)):
+            assert p[end] == pytest.approx(1 - passage.uncertainty[end], abs=1e-9)
+        assert (passage.p_first + passage.p_second + passage.p_unknown <= 1 + 1e-9).all()

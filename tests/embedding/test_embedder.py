@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holue.embedding.embed import embed_to_file
 from holue.embedding.inputs.images import ImageInput
 from holue.embedding.inputs.samples import find_samples
 from holue.embedding.inputs.speech import SpeechInput
 from holue.embedding.models.chunk_cache import ChunkCache
-from holue.embedding.models.embed import embed_to_file
 from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.embedding.models.specification import ModelSpecification, preset

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.embedding.models.embedding_file import EmbeddingFile, require_same_fingerprint
+from holue.embedding.models.embedding_file import EmbeddingFile, joined, require_same_fingerprint
 from holue.errors import InvalidEmbeddingsError, InvalidFileError, UnsafeArtifactError
 
 FILE = EmbeddingFile(
@@ -94,3 +94,14 @@ def test_a_broken_file_says_what_is_wrong(tmp_path: Path) -> None:
     np.savez(path, embeddings=np.full((4, 3), np.nan), sample_id=FILE.sample_id, subject_id=FILE.subject_id)
     with pytest.raises(InvalidEmbeddingsError, match="NaN"):
         EmbeddingFile.load(path)
+
+
+def test_joined_files_hold_all_samples_with_their_columns() -> None:
+    first = replace(FILE, columns={"media_id": np.array(["m", "m", "n", "o"])}, skipped=("x",))
+    other = first.take(np.array([2, 0]))
+    both = joined([first, other])
+    assert list(both.sample_id) == ["a/1", "a/2", "b/1", "é/1", "b/1", "a/1"]
+    assert list(both.columns["media_id"]) == ["m", "m", "n", "o", "n", "m"]
+    assert both.features is not None
+    np.testing.assert_array_equal(both.features[4:], FILE.features[[2, 0]])
+    assert joined([first, replace(other, features=None)]).features is None

@@ -14,6 +14,7 @@ from holue.evaluation.metrics.calibration_error import (
     expected_calibration_error,
     log_loss,
     reliability_diagram,
+    squared_calibration_error,
 )
 
 # Multiples of 1/8 meet the edges of 2 and 4 bins exactly, and tie often.
@@ -113,3 +114,24 @@ def test_wilson_intervals_cover_the_true_share_about_as_often_as_they_say() -> N
         low, high = diagram.intervals(0.95)[0]
         covered.append(low <= 0.9 <= high)
     assert 0.91 < np.mean(covered) <= 0.99
+
+
+def test_the_squared_error_of_right_probabilities_is_zero_on_average_though_people_answer_alike() -> None:
+    rng = np.random.default_rng(0)
+    found = {"by person": [], "by answer": []}  # type: ignore[var-annotated]
+    for _ in range(200):
+        person = np.repeat(np.arange(60), 5)
+        p = np.repeat(rng.random(60), 5)
+        right = np.repeat(rng.random(60), 5) < p  # all five answers of a person are right, or none
+        found["by person"].append(squared_calibration_error(p, correct=right, person=person, bins=5))
+        found["by answer"].append(squared_calibration_error(p, correct=right, bins=5))
+    mean, spread = np.mean(found["by person"]), np.std(found["by person"]) / np.sqrt(200)
+    assert abs(mean) < 4 * spread
+    assert np.mean(found["by answer"]) > 4 * spread, "counting answers takes their agreement for an error"
+
+
+def test_the_squared_error_finds_an_error_that_is_there() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(20_000) * 0.8
+    right = rng.random(20_000) < p + 0.1
+    assert squared_calibration_error(p, correct=right) == pytest.approx(0.01, abs=0.002)

@@ -9,6 +9,7 @@ from holue.evaluation.comparison.headline import missed
 from holue.evaluation.comparison.results import Results
 from holue.evaluation.comparison.study import evaluate
 from holue.evaluation.intervals.estimates import Estimate
+from holue.evaluation.report.tables import accuracy_table, prr_table
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,11 @@ def results() -> Results:
         concentration=30.0,
         look_alike_pairs=8,
     )
-    return evaluate(protocol, fpir=(0.05, 0.2), methods=["galue", "acceptance"], n_resamples=60)
+    made = evaluate(protocol, fpir=(0.05, 0.2), methods=["galue", "acceptance"], n_resamples=60)
+    good = Estimate(0.95, 0.92, 0.97)  # these samples are too poor for any other headline
+    return replace(
+        made, points=tuple(replace(one, recognition={**one.recognition, "rank_1": good}) for one in made.points)
+    )
 
 
 def with_reached(results: Results, *reached: Estimate) -> Results:
@@ -54,6 +59,15 @@ def test_a_reached_fpir_far_above_its_target_is_a_miss_though_its_interval_is_wi
     assert "test with more people" in told.headline
     assert "more than 1.5 times the target" in told.answer
     assert told.document()["operating_points"][0]["fpir_missed"] == "maybe over"
+
+
+def test_a_model_that_does_not_tell_the_subjects_apart_is_said_before_anything_else(results: Results) -> None:
+    told = with_reached(results, Estimate(0.151, 0.12, 0.18), Estimate(0.2, 0.15, 0.25))
+    for rank_1, said in ((Estimate(0.3, 0.22, 0.39), True), (Estimate(0.45, 0.35, 0.55), False)):
+        point = replace(told.points[0], recognition={**told.points[0].recognition, "rank_1": rank_1})
+        headline = replace(told, points=(point, *told.points[1:])).headline
+        assert headline.startswith("This model does not tell your subjects apart: only 30 % of the probes") == said
+        assert ("holue audit" in headline) == said
 
 
 def test_several_missed_targets_are_all_named(results: Results) -> None:
@@ -92,3 +106,10 @@ def test_the_headline_is_one_sentence(results: Results) -> None:
         told = with_reached(results, reached, reached).headline
         assert told.endswith(".")
         assert ". " not in told
+
+
+def test_the_paper_s_range_of_prr_is_named_above_the_tables(results: Results) -> None:
+    paper = replace(results, settings=replace(results.settings, prr="paper"))
+    for table in (prr_table, accuracy_table):
+        assert "as in the paper" in table(paper).title
+        assert "as in the paper" not in table(results).title

@@ -11,8 +11,8 @@ from scipy.special import logsumexp, softmax
 
 from holue.evidence.evidence import Evidence
 from holue.evidence.kernels import kernel as module
-from holue.evidence.kernels.exponential_sums import CHUNK, _weigh, _weigh_chunk
-from holue.evidence.kernels.kernel import LinkedKernel, PanelKernel, ProductKernel, SweepKernel, kernel_for
+from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.kernels.kernel import LinkedKernel, PanelKernel, SweepKernel, kernel_for
 from holue.evidence.link import cosine_link, power_link
 from holue.evidence.scan import scan
 from holue.gallery.gallery import Gallery
@@ -21,8 +21,8 @@ Array = npt.NDArray[np.floating]
 
 COSINE_ERROR = 1e-6
 """Of a float32 cosine of up to 512 coordinates summed one after the other: √512 roundings of 6e-8, with a margin."""
-MASS_ERROR = 4e-6
-"""Of a log-mass beyond that of its cosines: the polynomial and the float32 sums of one chunk (see loops.py)."""
+MASS_ERROR = 1e-6
+"""Of a log-mass beyond that of its cosines: the polynomial, and float32 exponents (see binned_sums.py)."""
 
 
 def unit(rng: np.random.Generator, *shape: int) -> Array:
@@ -51,13 +51,12 @@ def assert_dense(seen: Evidence, probes: Array, gallery: Array, *, cosine_error:
     assert seen.n_subjects == len(gallery)
 
 
-FAST = SweepKernel, PanelKernel, ProductKernel
+FAST = SweepKernel, PanelKernel
 
 
 def use(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
     """Let all float32 probes be read by one of the fast kernels."""
     monkeypatch.setattr(module, "FEW_PROBES", 10**6 if kind is SweepKernel else 0)
-    monkeypatch.setattr(module, "are_fastest", lambda: kind is PanelKernel)
 
 
 @st.composite
@@ -86,9 +85,10 @@ def test_fast_kernels_agree_with_the_definition_where_ties_abound(  # type: igno
     probes, gallery = world
     use(monkeypatch, kind)
     monkeypatch.setattr(module, "SWEEP_BLOCK", block)
-    monkeypatch.setattr(module, "PRODUCT_BLOCK", block)
+    monkeypatch.setattr(module, "SUBJECT_BLOCK", block)
     monkeypatch.setattr(module, "PROBE_BLOCK", 5)
-    assert isinstance(kernel_for(probes, cosine_link), kind)
+    a = np.array(sharpness)
+    assert isinstance(kernel_for(probes, cosine_link, a), kind if a.max(initial=0) <= 1e6 else LinkedKernel)
     seen = scan(probes, gallery, sharpness, top_k=top_k, threads=threads)
     assert_dense(seen, probes, gallery, cosine_error=0)
 
@@ -109,7 +109,7 @@ def test_fast_kernels_keep_their_bound_up_to_concentration_5000(
 
 
 def test_an_ascending_gallery_raises_the_maximum_in_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PRODUCT_BLOCK", 64)
+    monkeypatch.setattr(module, "SWEEP_BLOCK", 64)
     angle = np.linspace(np.pi, 0.0, 3000)
     gallery = np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
     probe = np.array([[1.0, 0.0]], dtype=np.float32)
@@ -128,56 +128,11 @@ def test_equal_rows_score_equally_wherever_they_stand() -> None:
     assert (seen.top_scores == seen.top_scores[:, :1]).all()
 
 
-def test_the_exponential_is_good_to_float32() -> None:
-    scores = np.linspace(-1.0, 0.0, 4001, dtype=np.float32)
-    for slope in (0.0, 0.3, 30.0, 120.0):
-        for score in scores:
-            exact = 2.0 ** (np.float64(slope) * np.float64(score))
-            # The exponent is rounded once (half a unit of 2^-23 of it), the polynomial, good to 9e-8, a few times.
-            bound = exact * (2e-7 + 4.2e-8 * slope * abs(score))
-            weight, moment = _weigh(np.array([score]), np.float32(0), np.float32(slope))
-            assert abs(weight - exact) <= bound
-            assert abs(moment - score * exact) <= 2 * bound
-        # Eight at a time the polynomial is shorter (2e-7 in place of 1e-7), and 32 equal scores are summed.
-        weights = np.array([_weigh_chunk(np.full(32, s), np.float32(0), np.float32(slope)) for s in scores]) / 32
-        exponents = np.float64(slope) * scores.astype(np.float64)
-        exact = 2.0**exponents
-        # What weighs less than 2^-48 may be left out.
-        bounds = exact * np.where(exponents > -47.9, 4e-7 + 4.2e-8 * slope * np.abs(scores), 1.0)
-        assert (np.abs(weights[:, 0] - exact) <= bounds).all()
-        assert (np.abs(weights[:, 1] - scores * exact) <= 2 * bounds).all()
-
-
-@pytest.mark.parametrize("size", [1, 31, 32, 33, 64, 500, CHUNK])
-@pytest.mark.parametrize("slope", [0.0, 1e-30, 28.9, 577.0, 7213.0, 1e30])
-def test_a_chunk_is_weighed_wherever_its_scores_lie(size: int, slope: float) -> None:
-    rng = np.random.default_rng(size)
-    row = np.concatenate([[0.7], rng.uniform(-1, 0.7, size)])[:size].astype(np.float32)
-    below = row.astype(np.float64) - np.float64(np.float32(0.7))
-    exact = 2.0 ** np.maximum(slope * below, -1000)
-    mass, moment = _weigh_chunk(row, np.float32(0.7), np.float32(slope))
-    # 32 additions a lane, the polynomial, and the rounding of s − p, which a high slope enlarges by half its exponent's ulp.
-    assert mass == pytest.approx(exact.sum(), rel=3e-6)
-    assert moment == pytest.approx((below * exact).sum(), rel=3e-6, abs=1e-12)
-
-
-def test_neighbours_that_weigh_nothing_are_left_out_and_those_beside_them_are_not() -> None:
-    row = np.full(CHUNK, -0.5, dtype=np.float32)
-    row[[0, 40, 41, 95, 511]] = [0.7, 0.65, 0.62, 0.69, 0.6]
-    slope = np.float32(577.0)
-    below = row.astype(np.float64) - np.float64(np.float32(0.7))
-    weights = 2.0 ** (577.0 * below)
-    mass, moment = _weigh_chunk(row, np.float32(0.7), slope)
-    # What is left out weighs less than 512 · 2^-48; the rest is rounded, and the exponent by half its ulp.
-    assert mass == pytest.approx(weights.sum(), rel=3e-6)
-    assert moment == pytest.approx((below * weights).sum(), rel=3e-6)
-
-
 def test_every_link_and_precision_but_the_fast_one_is_read_in_float64() -> None:
     rng = np.random.default_rng(4)
     probes = unit(rng, 3, 6)
-    assert isinstance(kernel_for(probes, power_link), LinkedKernel)
-    assert isinstance(kernel_for(probes.astype(np.float64), cosine_link), LinkedKernel)
+    assert isinstance(kernel_for(probes, power_link, np.ones(1)), LinkedKernel)
+    assert isinstance(kernel_for(probes.astype(np.float64), cosine_link, np.ones(1)), LinkedKernel)
     x, gallery = probes.astype(np.float64), rng.normal(size=(900, 6))
     gallery /= np.linalg.norm(gallery, axis=1, keepdims=True)
     seen = scan(x, gallery, [400.0, 20.0])
@@ -207,3 +162,17 @@ def test_a_mapped_gallery_is_read_in_place(tmp_path: Path) -> None:
             read = scan(gallery[:n_probes], form, [20.0], threads=2)
             np.testing.assert_array_equal(whole.top_index, read.top_index)
             np.testing.assert_array_equal(whole.log_mass, read.log_mass)
+
+
+@pytest.mark.parametrize("n_probes", [1, 5, 6, 7, 64, 65, 100])
+@pytest.mark.parametrize("dim", [3, 8, 45, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_score_of_a_probe_and_a_row_does_not_depend_on_where_the_row_stands(
+    n_probes: int, dim: int, dtype: type
+) -> None:
+    rng = np.random.default_rng(7)
+    probes, rows = unit(rng, n_probes, dim).astype(dtype), unit(rng, CHUNK + 37, dim).astype(dtype)
+    kernel = kernel_for(probes, cosine_link, np.ones(1))
+    whole = kernel.scores(rows)
+    for some in (slice(1, 2), slice(3, 20), slice(500, 540), slice(None, None, -1)):
+        np.testing.assert_array_equal(kernel.scores(rows[some]), whole[:, some])

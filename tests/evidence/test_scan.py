@@ -27,7 +27,7 @@ def unit(rng: np.random.Generator, *shape: int) -> npt.NDArray[np.float64]:
 def test_blocks_and_threads_agree_with_the_dense_reference(
     monkeypatch: pytest.MonkeyPatch, dtype: type, tolerance: float, threads: int
 ) -> None:
-    for block in ("SUBJECT_BLOCK", "PRODUCT_BLOCK", "SWEEP_BLOCK"):
+    for block in ("SUBJECT_BLOCK", "SWEEP_BLOCK"):
         monkeypatch.setattr(module, block, 17)
     monkeypatch.setattr(module, "PROBE_BLOCK", 13)
     rng = np.random.default_rng(0)
@@ -67,7 +67,7 @@ def test_a_gallery_in_parts_gives_the_same_evidence_as_one_matrix() -> None:
     gallery = Gallery.from_samples(X[:20], range(20)).enroll(X[20:], range(20, 30))
     whole, parted = scan(X[:4], gallery.directions, [5.0]), scan(X[:4], gallery, [5.0])
     np.testing.assert_array_equal(whole.top_index, parted.top_index)
-    np.testing.assert_allclose(whole.log_mass, parted.log_mass, rtol=1e-13)
+    np.testing.assert_array_equal(whole.log_mass, parted.log_mass)
 
 
 def test_memory_stays_at_the_size_of_blocks() -> None:

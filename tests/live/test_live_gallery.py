@@ -37,14 +37,6 @@ def assert_identical(one: Identifications, other: Identifications) -> None:
         assert getattr(one, field).tolist() == getattr(other, field).tolist(), field
 
 
-def assert_same_answers(one: Identifications, other: Identifications) -> None:
-    """The same names, scores and decisions; sums are float32, added in the order of the segments, which may differ."""
-    for field in ("subject", "decision", "score", "candidate_subjects", "candidate_scores"):
-        assert getattr(one, field).tolist() == getattr(other, field).tolist(), field
-    for field in ("p_subject", "p_unknown", "uncertainty", "candidate_probabilities"):
-        np.testing.assert_allclose(getattr(one, field), getattr(other, field), atol=1e-6, err_msg=field)
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> str:
     return str(tmp_path / "gallery")
@@ -95,8 +87,8 @@ def test_an_old_answer_is_computed_again_with_the_calibration_of_its_time(filled
         gallery.remove(["p1", "p2"])
         gallery.calibrate(*people.development()[:2], gallery=people.development()[2])
         assert gallery.current.calibration == 2
-        assert_same_answers(gallery.at(asked[0]).identify(people.probes()), first)
-        assert_same_answers(gallery.at(asked[0], calibration=asked[1]).identify(people.probes()), first)
+        assert_identical(gallery.at(asked[0]).identify(people.probes()), first)
+        assert_identical(gallery.at(asked[0], calibration=asked[1]).identify(people.probes()), first)
         with pytest.raises(InvalidParameterError, match="no calibration 7"):
             gallery.at(asked[0], calibration=7)
 
@@ -134,7 +126,7 @@ def test_a_reader_follows_when_it_refreshes(filled: str, people: Any) -> None:
         writer.calibrate()
         reader.refresh()
         assert reader.current.calibration == 2
-        assert_same_answers(reader.identify(people.probes()), writer.identify(people.probes()))
+        assert_identical(reader.identify(people.probes()), writer.identify(people.probes()))
         with pytest.raises(HolueError, match="open for reading"):
             reader.remove(["p2"])
 
@@ -155,7 +147,7 @@ def test_a_reader_that_missed_a_split_before_an_erasure_keeps_nothing_of_it(home
             writer.split("p1", [writer.samples("p1")[0].number], new="other")
             writer.erase(["other"])
             reader.refresh()
-            assert_same_answers(reader.identify(people.probes()), writer.identify(people.probes()))
+            assert_identical(reader.identify(people.probes()), writer.identify(people.probes()))
             assert reader.identify(writer.samples("p1")[0].embedding[None]).score[0] == pytest.approx(1, abs=1e-6)
 
 
@@ -389,6 +381,31 @@ def test_the_status_tells_the_calibration_and_its_doubts(filled: str) -> None:
         assert (status["subjects"], status["calibration"], status["calibrated_at"]) == (40, 1, 1)
         assert status["store"]["samples"] == 120
         assert status["achieved_fpir"] <= 0.05
+
+
+def test_a_calibration_that_cannot_be_read_gives_no_answers_until_the_next_one(filled: str, people: Any) -> None:
+    with SqliteStore.open(filled) as store:
+        store.put_artifact("calibration-1", b"not a calibration")
+    with holue.open(filled) as gallery:
+        for asked in (lambda: gallery.identify(people.probes()), lambda: gallery.current):
+            with pytest.raises(CorruptStoreError, match="calibrate again"):
+                asked()
+        assert "calibration-1" in gallery.status().doubts[0]
+        gallery.calibrate()
+        assert len(gallery.identify(people.probes()).subject) == len(people.probes())
+        assert not any("calibration-1" in doubt for doubt in gallery.status().doubts)
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_one_id_is_removed_or_erased_like_a_list_of_one(home: str, people: Any, kind: type) -> None:
+    X, ids = people.several(range(10, 16), 2)
+    with holue.open(home, create=True, dim=people.dim) as gallery:
+        gallery.enroll(X, [kind(one[1:]) for one in ids])
+        one, other, another = (subject.id for subject in gallery.subjects(limit=3))
+        gallery.remove(one)
+        gallery.merge(another, into=other)
+        assert gallery.erase(other).clean
+        assert len(gallery) == 3
 
 
 def test_the_audit_reads_the_store(filled: str) -> None:

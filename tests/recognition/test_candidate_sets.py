@@ -10,8 +10,11 @@ from holue import UNKNOWN, OpenSetRecognizer
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.errors import CalibrationDataError, InvalidParameterError, NotCalibratedError
 from holue.gallery.embeddings import Embeddings
+from holue.gallery.gallery import Gallery
+from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.reading import Reading
 from holue.recognition.risk.candidate_sets import candidate_sets
-from holue.recognition.risk.conformal import conformal_threshold
+from holue.recognition.risk.conformal import conformal_threshold, log_p_of_truth
 from holue.recognition.search.gallery_search import GallerySearch
 
 
@@ -125,6 +128,26 @@ def test_single_precision_gives_the_same_coverage(world: SimulatedWorld) -> None
         r.predict_set(world.probes.X.astype(np.float32), 0.9).contain(world.probes.y).mean() for r in (single, double)
     ]
     assert held[0] == pytest.approx(held[1], abs=0.01)
+
+
+def test_a_calibration_in_single_precision_can_be_saved_and_read(tmp_path: Path) -> None:
+    # The probability of the truth is nearly 1 here; rounding must not take its logarithm above 0, which loading refuses.
+    easy = simulate(n_subjects=40, n_strangers=40, dim=256, concentration=500, rng=np.random.default_rng(0))
+    single = OpenSetRecognizer("galue").fit(easy.gallery.X.astype(np.float32), easy.gallery.y)
+    single.calibrate(easy.probes.X.astype(np.float32), easy.probes.y)
+    single.save(tmp_path / "saved")
+    again = OpenSetRecognizer.load(tmp_path / "saved")
+    assert np.array_equal(again.predict(easy.probes.X), single.predict(easy.probes.X))
+
+
+def test_the_probability_of_the_truth_is_at_most_one_in_single_precision() -> None:
+    # Scores of float32 are off by 1e-7, and a concentration of hundreds multiplies that: 1 + 6e-5 was saved and never read again.
+    rng = np.random.default_rng(0)
+    enrolled = rng.standard_normal((50, 128)).astype(np.float32)
+    probes = Embeddings.from_samples(enrolled + 0.001 * rng.standard_normal(enrolled.shape).astype(np.float32))
+    point = OperatingPoint.solve(dim=128, n_subjects=50, threshold=0.7)
+    reading = Reading.of(probes, Gallery.from_samples(enrolled, np.arange(50)), point, temperature=1.0)
+    assert log_p_of_truth(reading, np.arange(50)).max() <= 0
 
 
 def test_what_cannot_be_covered_is_refused(world: SimulatedWorld) -> None:

@@ -4,8 +4,8 @@ import pytest
 from holue.datasets.simulated import simulate
 from holue.gallery.gallery import Gallery
 from holue.gallery.left_out import LeftOut
-from holue.recognition.audit.comparison import neighbours
 from holue.recognition.audit.confusion import Straying, probability_taken
+from holue.recognition.audit.duplicates import neighbours
 from holue.sphere import vmf
 
 

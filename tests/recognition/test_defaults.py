@@ -146,8 +146,9 @@ def test_a_save_of_the_earlier_format_is_read(hold: str, world: SimulatedWorld, 
     old = OpenSetRecognizer.load(tmp_path / "old")
     assert old.fallbacks_ == ()
     assert old.operating_point_.carried_from == 40
-    np.testing.assert_array_equal(
-        old.identify(world.probes.X).uncertainty, recognizer.identify(world.probes.X).uncertainty
+    # The point it was carried from is computed back, and may differ by rounding.
+    np.testing.assert_allclose(
+        old.identify(world.probes.X).uncertainty, recognizer.identify(world.probes.X).uncertainty, atol=1e-12
     )
     for one in (old, recognizer):
         one.remove([801, 802, 803])

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from holue.errors import (
 )
 from holue.evidence.leave_one_out import evidence_of_others
 from holue.evidence.precision import Precision
+from holue.gallery.gallery import Gallery
 from holue.gallery.left_out import LeftOut
 from holue.recognition.calibration import leave_one_out
 from holue.recognition.calibration.leave_one_out import left_out_reading, weighted_threshold
@@ -37,7 +39,7 @@ def test_every_reading_is_that_of_a_recogniser_fitted_without_the_sample():
     X, y = samples.X, samples.y.astype(int)
     left = LeftOut.of(X, y, samples.concentration)
     point = OperatingPoint.solve(dim=16, n_subjects=9, threshold=0.7)
-    reading, truth, own = left_out_reading(left, point, 20.0)
+    reading, truth, own = left_out_reading(left, point, 20.0, strangers=np.ones(len(left), dtype=bool))
     n = len(X)
     assert (truth[:n] == y).all()
     assert (truth[n:] == -1).all()
@@ -70,7 +72,9 @@ def test_a_reading_knows_how_far_its_evidence_may_be_off(monkeypatch):
         return replace(others, precision=bounds)
 
     monkeypatch.setattr(leave_one_out, "evidence_of_others", estimated)
-    reading, truth, _ = left_out_reading(left, OperatingPoint.solve(dim=16, n_subjects=20, threshold=0.7), 20.0)
+    reading, truth, _ = left_out_reading(
+        left, OperatingPoint.solve(dim=16, n_subjects=20, threshold=0.7), 20.0, strangers=np.ones(len(left), dtype=bool)
+    )
     bound = reading.evidence.precision.log_mass_bound
     assert (bound[truth < 0] == 0.25).all()
     assert (bound[truth >= 0] < 0.25).all(), "the own subject's score is exact, and a part of the mass"
@@ -175,3 +179,75 @@ def test_on_real_faces_the_threshold_is_that_of_a_development_set(real_faces):
     accepted = recognizer.decision_function(X[strangers]) >= 0
     # About 450 people on either side: standard deviations of 0.01 in FPIR each, and people differ.
     assert accepted.mean() == pytest.approx(0.05, abs=0.035)
+
+
+def enrolled_twice(pairs: int, concentration: float = 60.0):
+    """100 subjects, of whom some are people enrolled under two names with half of their samples each, and probes."""
+    rng = np.random.default_rng(0)
+    world = simulate(
+        n_subjects=100 - pairs,
+        n_strangers=400,
+        enrolled_samples=6,
+        dim=64,
+        concentration=concentration,
+        look_alike_pairs=0,
+        rng=rng,
+    )
+    y = world.gallery.person.copy()
+    people = np.unique(y)[:pairs]
+    for person in people:
+        y[np.flatnonzero(y == person)[::2]] = 5000 + person
+    return world, y, [(int(person), 5000 + int(person)) for person in people]
+
+
+@pytest.mark.filterwarnings("ignore::holue.recognition.calibration.doubts.CalibrationWarning")
+def test_people_enrolled_twice_do_not_raise_the_threshold_and_are_named():
+    world, y, pairs = enrolled_twice(10)
+    recognizer = OpenSetRecognizer().fit(world.gallery.X, y).calibrate_leave_one_out(world.gallery.X, y)
+    answers = recognizer.identify(world.probes.X)
+    stranger = ~np.isin(world.probes.person, y)
+    # As strangers with the score of a mate they took FPIR to 0 and FNIR to 0.54.
+    assert 0.02 < answers.accepted[stranger].mean() < 0.09
+    assert answers.rejected[~stranger].mean() < 0.3
+    assert answers.p_unknown[~stranger].mean() < 0.35
+    (doubt,) = recognizer.doubts()
+    assert doubt.about == "duplicates"
+    assert "look like one person enrolled twice" in str(doubt)
+    assert any(f"{one} and {other}" in str(doubt) for one, other in pairs)
+
+
+def test_the_doubt_about_people_enrolled_twice_is_saved_and_goes_with_them(tmp_path):
+    world, y, pairs = enrolled_twice(1, concentration=120.0)
+    recognizer = OpenSetRecognizer().fit(world.gallery.X, y).calibrate_leave_one_out(world.gallery.X, y)
+    recognizer.save(tmp_path / "saved")
+    read = OpenSetRecognizer.load(tmp_path / "saved")
+    assert [str(doubt) for doubt in read.doubts()] == [str(doubt) for doubt in recognizer.doubts()]
+    assert len(read.doubts()) == 1
+    assert read.remove(pairs[0][1]).doubts() == ()
+
+
+def test_where_nobody_is_enrolled_twice_every_sample_is_a_stranger(enrolled):
+    left = LeftOut.of(enrolled.gallery.X, enrolled.gallery.person)
+    gallery = Gallery.from_samples(enrolled.gallery.X, enrolled.gallery.person)
+    probes = leave_one_out.LeftOutProbes.of(
+        "galue", enrolled.gallery.X, enrolled.gallery.person, None, None, "uniform", gallery
+    )
+    assert probes.strangers.all()
+    assert len(probes.strangers) == len(left)
+
+
+@pytest.mark.parametrize("pairs", [0, 10])
+def test_look_alikes_who_set_the_threshold_are_named(pairs, tmp_path):
+    rng = np.random.default_rng(0)
+    world = simulate(n_subjects=100, concentration=120.0, look_alike_pairs=pairs, rng=rng)
+    recognizer = OpenSetRecognizer().fit(world.gallery.X, world.gallery.y)
+    recognizer.calibrate_leave_one_out(world.gallery.X, world.gallery.y)
+    recognizer.save(tmp_path / "saved")
+    doubts = OpenSetRecognizer.load(tmp_path / "saved").doubts()
+    assert doubts == recognizer.doubts()
+    assert [doubt.about for doubt in doubts] == ["look-alikes"] * (pairs > 0)
+    if pairs:
+        named = re.findall(r"(\d+) and (\d+)", str(doubts[0]))
+        planted = {tuple(pair) for pair in np.sort(world.look_alikes, axis=1).tolist()}
+        assert named
+        assert {(int(one), int(other)) for one, other in named} <= planted

@@ -13,6 +13,7 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality import SCORES
+from holue.recognition.quality.calibrated import CalibratedQuality
 from holue.recognition.quality.candidate_shares import CandidateShares
 from holue.recognition.reading import Reading
 
@@ -147,9 +148,9 @@ def test_p_nobody_falls_as_the_best_score_rises(worlds) -> None:  # type: ignore
     for column in (0, 1):
         moved = features.copy()
         moved[:, column] += 0.05
-        model = recognizer.quality_.model
-        assert (model.p_enrolled(moved) >= model.p_enrolled(features) - 1e-12).all()
-    assert (np.diff(recognizer.quality_.model.p_enrolled(features)) >= -1e-12).all()
+        model, point = recognizer.quality_.model, recognizer.operating_point_
+        assert (model.p_enrolled(moved, point) >= model.p_enrolled(features, point) - 1e-12).all()
+    assert (np.diff(model.p_enrolled(features, point)) >= -1e-12).all()
 
 
 @pytest.mark.parametrize("method", sorted(SCORES))
@@ -162,3 +163,83 @@ def test_every_probe_is_rated_once(worlds, method: str, monkeypatch) -> None:  #
     answers = recognizer.identify(probes.X[:50], probes.concentration[:50])
     assert isinstance(answers, Identifications)
     assert calls == [50]
+
+
+def grown(worlds, n_calibrated: int, hold: str = "fpir") -> OpenSetRecognizer:  # type: ignore[no-untyped-def]
+    """Calibrated on the first subjects of one world, all of the other enrolled."""
+    known, others = worlds
+    people = np.unique(others.gallery.y)[:n_calibrated]
+    strangers = np.unique(others.probes.person[~np.isin(others.probes.person, others.gallery.y)])[:n_calibrated]
+    gallery, probes = np.isin(others.gallery.y, people), np.isin(others.probes.person, [*people, *strangers])
+    recognizer = OpenSetRecognizer(hold=hold).fit(known.gallery.X, known.gallery.y)  # type: ignore[arg-type]
+    return recognizer.calibrate(
+        others.probes.X[probes], others.probes.y[probes], gallery=(others.gallery.X[gallery], others.gallery.y[gallery])
+    )
+
+
+def noisy_world(first: int, seed: int) -> SimulatedWorld:
+    return simulate(
+        n_subjects=240,
+        n_strangers=240,
+        dim=24,
+        concentration=25.0,
+        first_subject=first,
+        rng=np.random.default_rng(seed),
+    )
+
+
+@pytest.fixture(scope="module")
+def noisy_worlds() -> tuple[SimulatedWorld, SimulatedWorld]:
+    return noisy_world(0, 2), noisy_world(1000, 3)
+
+
+def test_probabilities_learned_in_a_small_gallery_come_true_in_a_larger_one(noisy_worlds) -> None:  # type: ignore[no-untyped-def]
+    probes = noisy_worlds[0].probes
+    answers = grown(noisy_worlds, 40).identify(probes.X)
+    nobody = ~np.isin(probes.person, noisy_worlds[0].gallery.y)
+    # 40 people calibrate, and their own spread is worth some hundredths. As in the gallery of 40 the mean would be 0.56 of 0.5.
+    assert answers.p_unknown.mean() == pytest.approx(nobody.mean(), abs=0.03)
+    assert expected_calibration_error(answers.p_unknown, correct=nobody) < 0.06
+
+
+@pytest.mark.filterwarnings("ignore::holue.recognition.calibration.doubts.CalibrationWarning")
+def test_probabilities_do_not_depend_on_what_is_held(noisy_worlds) -> None:  # type: ignore[no-untyped-def]
+    probes = noisy_worlds[0].probes.X[:50]
+    held = [grown(noisy_worlds, 40, hold).identify(probes).p_unknown for hold in ("fpir", "model", "threshold")]
+    np.testing.assert_allclose(held[1], held[0], atol=1e-6)
+    np.testing.assert_allclose(held[2], held[0], atol=1e-6)
+
+
+def test_probabilities_follow_a_gallery_that_grows_as_if_calibrated_for_it(noisy_worlds) -> None:  # type: ignore[no-untyped-def]
+    gallery, probes = noisy_worlds[0].gallery, noisy_worlds[0].probes.X[:50]
+    at_once = grown(noisy_worlds, 40)
+    later = grown(noisy_worlds, 40)
+    later.remove(gallery.y[60:])
+    fewer = later.identify(probes).p_unknown
+    later.enroll(gallery.X[60:], gallery.y[60:])
+    np.testing.assert_allclose(later.identify(probes).p_unknown, at_once.identify(probes).p_unknown, atol=1e-9)
+    assert np.abs(fewer - at_once.identify(probes).p_unknown).max() > 0.01
+
+
+def test_earlier_saves_with_the_weights_of_one_size_are_read(worlds) -> None:  # type: ignore[no-untyped-def]
+    recognizer = calibrated("holue-plus", worlds)
+    score, reading = recognizer.quality_, recognizer.examine(worlds[0].probes.X, worlds[0].probes.concentration).reading
+    earlier = dict(score.state())
+    del earlier["poor_sample"]
+    for width in (2, 3):
+        here = int(np.flatnonzero(earlier.pop(f"enrolled_{width}_shifts") == 0)[0])
+        earlier[f"enrolled_{width}_weights"] = earlier[f"enrolled_{width}_weights"][here]
+    read = CalibratedQuality()
+    read.restore(earlier)
+    np.testing.assert_allclose(read(reading), score(reading), atol=1e-12)
+    assert len(read.explain(reading).sentences) == len(reading)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("enrolled_2_shifts", [0.0, 0.0, 0.0, 0.0, 0.0]), ("enrolled_3_shifts", [0.0]), ("poor_sample", [np.nan])],
+)
+def test_what_was_learned_at_shifts_is_checked_when_read(name: str, value: list[float], worlds) -> None:  # type: ignore[no-untyped-def]
+    state = {**calibrated("holue-plus", worlds).quality_.state(), name: np.array(value)}
+    with pytest.raises(ValueError, match=name):
+        CalibratedQuality().restore(state)

@@ -8,7 +8,7 @@ import pytest
 from holue.datasets.simulated import SimulatedWorld, simulate
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
-from holue.recognition.answer.causes import CAUSES, causes
+from holue.recognition.answer.causes import causes
 from holue.recognition.answer.probabilities import Probabilities
 from holue.recognition.answer.reasons import Reasons, Typical, explain
 from holue.recognition.calibration.truth import truth_numbers
@@ -126,19 +126,22 @@ def test_no_sentence_contradicts_the_numbers_beside_it(fitted: Fitted) -> None:
 
 
 @pytest.mark.parametrize("cause", ["boundary", "sample"])
-def test_an_uncertain_rejection_names_its_largest_cause_however_typical_it_is(big: SimulatedWorld, cause: str) -> None:
+def test_an_uncertain_rejection_is_told_a_poor_sample_or_else_the_boundary_however_typical_it_is(
+    big: SimulatedWorld, cause: str
+) -> None:
     point = OperatingPoint.solve(dim=64, n_subjects=150, threshold=0.5)
     reading = read(big, Embeddings.from_samples(big.probes.X, big.probes.concentration), point)
     rejected = np.flatnonzero(~reading.accepted & (np.abs(reading.best_score - reading.point.threshold) > 0.01))
     one = reading.take(rejected[:1])
     own = causes(one)
-    gain = np.where(np.array(CAUSES) == cause, 0.3, 0.1) * np.array([1, 0, 1])
+    gain = np.array([0.3, 0.0, 0.3])
 
     def judge(features: Float64Array) -> Float64Array:
-        return 0.6 - (features < own - 1) @ gain  # lower in this cause, such an answer would be wrong far less often
+        return 0.6 - (features < own - 1) @ gain  # lower in either, such an answer would be wrong far less often
 
     answer = Probabilities(np.array([[0.6, 0.0]]), np.array([0.4]), True)
-    reasons = explain(one, answer, judge, Typical(own.repeat(2, axis=0), np.ones(2)))
+    poor = own[0, 2] + (-0.1 if cause == "sample" else 0.1)  # from here on samples are poor
+    reasons = explain(one, answer, judge, Typical(own.repeat(2, axis=0), np.ones(2), poor))
     assert reasons.uncertainty == pytest.approx(0.6)
     assert (reasons.shares == 0).all(), "it is typical"
     assert reasons.main_cause == (cause,)
@@ -160,3 +163,16 @@ def test_where_nothing_matters_an_uncertain_answer_is_still_not_clear(fitted: Fi
         reasons = explain(reading, answers, judge, typical)
         assert set(reasons.main_cause) == {"none"}
         assert all(sentence.startswith(told) for sentence in reasons.sentences)
+
+
+def test_poor_samples_are_like_those_of_missed_subjects_and_poorer_than_those_of_recognised_ones(
+    big: SimulatedWorld, fitted: Fitted
+) -> None:
+    score, _, reading = fitted
+    if reading.probes.concentrations is None:
+        pytest.skip("without concentrations nothing is known about the sample")
+    typical, mated = score.typical, truth_numbers(reading.search, big.probes.y, len(reading)) >= 0
+    assert typical is not None
+    poor = causes(reading)[:, 2] >= typical.poor
+    assert poor[mated & ~reading.accepted].mean() > 0.5
+    assert poor[mated & reading.accepted].mean() <= 0.5

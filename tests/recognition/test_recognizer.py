@@ -341,3 +341,10 @@ def test_bad_validation_probes_are_named(world: SimulatedWorld) -> None:
     with pytest.raises(InvalidParameterError, match="validation gallery has 3 features"):
         recognizer.calibrate(X, y, gallery=(np.eye(3), [1, 2, 3]))
     assert not hasattr(recognizer, "operating_point_")
+
+
+def test_printed_answers_are_counted_not_listed() -> None:
+    recognizer = OpenSetRecognizer("galue", threshold=0.7).fit(np.eye(4), ["ann", "bob", "cay", "dan"])
+    answers = recognizer.identify(np.vstack([np.eye(4), np.ones((1, 4))]))
+    assert repr(answers) == "Identifications(5 probes: 4 accepted, 1 rejected)"
+    assert repr(answers[:0]) == "Identifications(0 probes: none)"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 import uuid
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -92,62 +89,6 @@ class PostgresHome:
     def _note(self, store: PostgresStore) -> PostgresStore:
         self.opened.append(store)
         return store
-
-
-class PostgresServer:
-    """A real server in a temporary directory, from the package pgserver; it listens on a socket only."""
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="holue-pg-"))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is not set
-            import pgserver
-        self._run = pgserver.get_server(self.folder, cleanup_mode="delete")
-
-    def url(self, gallery: str) -> str:
-        return f"{self._run.get_uri()}&gallery={gallery}"
-
-    @property
-    def database(self) -> str:
-        return str(self._run.get_uri())
-
-    def crash(self) -> None:
-        """Kill the server without letting it write anything."""
-        import psutil
-
-        main = psutil.Process(self._run.get_pid())
-        others = main.children(recursive=True)
-        main.kill()  # its own processes end by themselves when it is gone
-        psutil.wait_procs([main, *others], timeout=30)
-
-    def start(self) -> None:
-        self._run.ensure_postgres_running()
-
-    def stop(self) -> None:
-        self._run.cleanup()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """One server for all tests of a session."""
-    yield from running_server()
-
-
-@pytest.fixture
-def own_postgres() -> Iterator[PostgresServer]:
-    """A server that a test may kill."""
-    yield from running_server()
-
-
-def running_server() -> Iterator[PostgresServer]:
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
-    pytest.importorskip("pgserver", reason="pgserver is not installed: no PostgreSQL to test with")
-    try:
-        server = PostgresServer()
-    except (OSError, subprocess.SubprocessError) as error:
-        pytest.skip(f"pgserver cannot start PostgreSQL here: {error}")
-    yield server
-    server.stop()
 
 
 HOMES = {"memory": MemoryHome, "sqlite": SqliteHome, "postgres": PostgresHome}

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from holue.errors import InvalidInputError
 from holue.store.memory import MemoryStore
 from holue.store.postgres.store import PostgresStore
-from holue.store.sqlite import ranges
+from holue.store.sqlite.files import ranges
 from holue.store.sqlite.store import SqliteStore
 
 DIM = 24

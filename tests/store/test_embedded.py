@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from holue.errors import CorruptStoreError, InvalidParameterError, StoreError, StoreLockedError
-from holue.store.sqlite import ranges
-from holue.store.sqlite.disk import Disk
+from holue.store.sqlite.files import ranges
+from holue.store.sqlite.files.disk import Disk
 from holue.store.sqlite.store import SqliteStore
 
 DIM = 64
@@ -344,7 +344,7 @@ def test_a_store_on_a_read_only_disk_is_read_and_not_written(filled: Path, monke
         return really(path, flags, *rest, **settings)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(StoreError, match="write=False"):
+    with pytest.raises(StoreError, match="read_only=True"):
         SqliteStore.open(filled)
     with SqliteStore.open(filled, write=False) as store:
         assert store.subject("subject 3").number == 3
@@ -369,7 +369,8 @@ def test_what_an_interrupted_writer_left_is_cut_off(filled: Path) -> None:
 def test_an_interrupted_erasure_is_completed_at_the_next_opening(
     filled: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    from holue.store.sqlite import database, erasure
+    from holue.store.sqlite import database
+    from holue.store.sqlite.upkeep import erasure
 
     def stop(*_: Any, **__: Any) -> Any:
         raise OSError(errno.EIO, "stopped")

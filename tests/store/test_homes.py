@@ -159,6 +159,44 @@ def test_an_undo_that_would_disturb_later_changes_is_refused(home: Any) -> None:
     assert store.version == renamed
 
 
+def test_a_change_can_be_undone_once_later_changes_of_the_same_subject_are_undone(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(3), ["a", "a", "b"])
+    before = contents(store)
+    first = store.rename("a", "x")
+    second = store.add_samples(embeddings(1, 5), ["x"]).version
+    third = store.merge(["x"], into="b")
+    with pytest.raises(InvalidParameterError, match=f"version {third} changed the same"):
+        store.undo(first)
+    store.undo(third)
+    store = home.reopen(store)
+    store.undo(second)
+    store.undo(first)
+    assert contents(store) == before
+    with pytest.raises(InvalidParameterError, match=f"version {first} was undone by version {store.version}"):
+        store.undo(first)
+    store.undo()
+    assert store.subject("x") is not None
+    again = store.rename("x", "y")
+    with pytest.raises(InvalidParameterError, match=f"version {again} changed the same"):
+        store.undo(first)
+    store.undo(again)
+    store.undo(first)
+    assert contents(store) == before
+
+
+def test_an_undo_of_what_came_before_a_change_still_stands_in_its_way(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(2), ["a", "b"])
+    first = store.rename("a", "x")
+    second = store.rename("x", "y")
+    back = store.undo(second)
+    further_back = store.undo(first)
+    with pytest.raises(InvalidParameterError, match=f"version {further_back} changed the same"):
+        store.undo(back)
+    assert store.subject("a") is not None
+
+
 def test_an_undo_leaves_no_subject_without_samples_and_no_sample_without_subject(home: Any) -> None:
     store = home.create(DIM)
     enrolled = store.enroll(embeddings(3), ["a", "a", "b"]).version
@@ -394,6 +432,17 @@ def test_a_view_gives_rows_in_the_order_asked_for(home: Any) -> None:
     for version, sample in ((None, 6), (1, 850), (None, 901)):
         with pytest.raises(InvalidParameterError, match=f"sample {sample}"):
             store.at(version).rows([1, sample])
+
+
+def test_a_view_names_everybody_or_those_who_are_asked_for(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(3), ["a", "b", "c"])
+    store.rename("a", "z")
+    store.remove(["b"])
+    assert store.at().names() == [(1, "z"), (3, "c")]
+    assert store.at().names([3, 2, 9]) == [(3, "c")]
+    assert store.at(1).names([2, 1]) == [(1, "a"), (2, "b")]
+    assert store.at(1).names([]) == []
 
 
 def test_an_erased_number_that_a_snapshot_never_gave_stays_free_in_it(home: Any) -> None:

@@ -25,6 +25,7 @@ from holue.errors import (
 )
 from holue.store.postgres import erasure
 from holue.store.postgres.address import Address
+from holue.store.postgres.server import Server
 from holue.store.postgres.store import PostgresStore
 from holue.store.windows import search_files
 
@@ -67,6 +68,7 @@ def test_writers_in_several_processes_make_one_sequence_of_versions(store: Postg
     code = """
 import sys
 import numpy as np
+from holue.store.postgres.server import Server
 from holue.store.postgres.store import PostgresStore
 name = sys.argv[2]
 with PostgresStore.open(sys.argv[1]) as store:
@@ -122,6 +124,7 @@ def test_a_copy_that_was_left_behind_catches_up(store: PostgresStore, url: str) 
 def test_copies_of_killed_processes_are_deleted(store: PostgresStore, url: str) -> None:
     code = """
 import os, sys
+from holue.store.postgres.server import Server
 from holue.store.postgres.store import PostgresStore
 print(PostgresStore.open(sys.argv[1])._replica.copy.path, flush=True)
 os.kill(os.getpid(), 9)
@@ -338,6 +341,19 @@ def test_a_user_without_rights_to_files_gets_a_receipt_that_says_so(postgres: An
         assert "may not run CHECKPOINT" in said
 
 
+def test_rights_on_the_tables_outlive_an_erasure(store: PostgresStore, postgres: Any) -> None:
+    name, schema = f"r{uuid.uuid4().hex[:12]}", store.address.schema
+    store.enroll(embeddings(3), ["ann", "bob", "cay"])
+    with psycopg.connect(postgres.database, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name}")
+        connection.execute(f'GRANT USAGE ON SCHEMA "{schema}" TO {name}')
+        connection.execute(f'GRANT SELECT ON "{schema}".embedding TO {name}')
+        assert store.erase(["ann"]).clean
+        assert store.erase(["bob"]).clean
+        connection.execute(f"SET ROLE {name}")
+        assert connection.execute(f'SELECT count(*) FROM "{schema}".embedding').fetchone() == (1,)
+
+
 # Borders
 
 
@@ -395,7 +411,55 @@ def test_a_missing_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_killed_writer_loses_nothing_it_acknowledged(postgres: Any) -> None:
+    pytest.importorskip("pgserver", reason="the program starts a server of its own from pgserver")
     program = Path(__file__).parents[1] / "torture" / "kill_store.py"
     command = [sys.executable, program, "--times", "6", "--seed", "3", "--longest", "2", "--home", "postgres"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "every promise held in 6 kills" in done.stdout, done.stderr
+
+
+def test_writing_goes_on_while_an_erasure_writes_the_rows_anew(
+    store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.enroll(embeddings(20), [f"subject {i}" for i in range(20)])
+    run = Server.run
+    with PostgresStore.open(url) as other:
+
+        def write_in_between(self: Server, sql: str, values: Any = ()) -> Any:
+            found = run(self, sql, values)
+            if sql.startswith("INSERT INTO embedding_new SELECT * FROM embedding ORDER"):
+                other.enroll(embeddings(1, 5), ["late"])
+            return found
+
+        monkeypatch.setattr(Server, "run", write_in_between)
+        receipt = store.erase(["subject 3"])
+        monkeypatch.undo()
+        assert receipt.clean
+        assert set(contents(other)) == {"late", *(f"subject {i}" for i in range(20) if i != 3)}
+        other.refresh()
+        assert contents(other) == contents(store)
+        assert store.erase(["late"]).clean
+        assert store.verify() == []
+    with PostgresStore.open(url) as again:
+        assert contents(again) == contents(store)
+
+
+def test_an_erasure_lets_readers_finish_and_writers_go_first(store: PostgresStore, url: str) -> None:
+    store.enroll(embeddings(20), [f"subject {i}" for i in range(20)])
+    reader = Server(Address.parse(url))
+    with PostgresStore.open(url) as other:
+        erasing = threading.Thread(target=lambda: store.erase(["subject 3"]))
+        with reader.reading():
+            erasing.start()
+            while other.version < 2:  # the rows are deleted; the table cannot be exchanged yet
+                other.wait(1, timeout=1)
+            for i in range(5):
+                other.enroll(embeddings(1, 100 + i), [f"late {i}"])
+            assert reader.one("SELECT count(*) FROM embedding") == 24
+        erasing.join(60)
+        assert not erasing.is_alive()
+        assert store.receipts()[0].clean
+        store.refresh()
+        assert len(contents(store)) == 24
+        assert store.verify() == []
+    reader.close()

@@ -30,7 +30,7 @@ import numpy as np
 from holue.errors import HolueError, InvalidInputError
 from holue.store.memory import MemoryStore
 from holue.store.postgres.store import PostgresStore
-from holue.store.sqlite import ranges
+from holue.store.sqlite.files import ranges
 from holue.store.sqlite.store import SqliteStore
 from holue.store.windows import search_files
 
@@ -146,6 +146,11 @@ class PostgresHome:
         folder.chmod(0o755)
         self.server = pgserver.get_server(self.folder, cleanup_mode="delete")
         self.url = self.server.get_uri()
+        # Writers are killed here, not the machine: what the server has written is there without a sync.
+        self._sql("ALTER SYSTEM SET fsync = off")
+        self._sql("SELECT pg_reload_conf()")
+        oid = self._sql("SELECT oid FROM pg_database WHERE datname = current_database()")
+        self.tables = self.folder / "base" / str(oid)
 
     def create(self) -> str:
         self.made += 1
@@ -166,14 +171,20 @@ class PostgresHome:
         return PostgresStore.restore(f"{url}&snapshot={name}", self.gallery())
 
     def files(self, url: str) -> list[Path]:
+        self._sql("CHECKPOINT")  # until then files that are no longer used may come and go
+        return [file for file in self.tables.iterdir() if file.name[0].isdigit()]
+
+    def _sql(self, statement: str) -> Any:
         import psycopg
 
         with psycopg.connect(self.url, autocommit=True) as connection:
-            connection.execute("CHECKPOINT")  # until then files that are no longer used may come and go
-        return [file for file in (self.folder / "base").rglob("*") if file.name[0].isdigit() and file.is_file()]
+            done = connection.execute(statement)
+            return done.fetchone()[0] if done.description else None
 
     def delete(self, url: str) -> None:
-        return
+        names = self._sql("SELECT array_agg(nspname) FROM pg_namespace WHERE nspname LIKE 'holue\\_%'")
+        for name in names:  # restored ones too
+            self._sql(f'DROP SCHEMA "{name}" CASCADE')
 
     def stop(self) -> None:
         self.server.cleanup()
@@ -303,6 +314,8 @@ def torture(home: Any, times: int, seed: int, longest: float) -> Counter[str]:
         if under_way is not None:
             counts[f"killed under {under_way['verb']}: {became}"] += 1
         counts["kills"] += 1
+        if counts["kills"] % 100 == 0:
+            print(f"{counts['kills']} kills", flush=True)
         if model.store.version > CHANGES_AT_MOST or kill == times - 1:
             counts["snapshots restored"] += check_snapshots(home, place, model)
             home.delete(place)

@@ -24,8 +24,8 @@ import apsw
 import numpy as np
 from kill_store import DIM, Model, draw, perform, picture
 
-from holue.store.sqlite import ranges
-from holue.store.sqlite.disk import Disk
+from holue.store.sqlite.files import ranges
+from holue.store.sqlite.files.disk import Disk
 from holue.store.sqlite.store import SqliteStore
 from holue.store.windows import search_files
 
@@ -36,7 +36,7 @@ SECTOR = 512
 class Event:
     """One step on the disk, or (``kind`` "done") the acknowledgement of a change."""
 
-    kind: str  # write, truncate, sync, remove, done
+    kind: str  # write, truncate, sync, remove, rename (to ``data``), sync directory, done
     file: str = ""
     offset: int = 0
     data: bytes = b""
@@ -63,6 +63,18 @@ class Recorder(Disk):
         super().remove(path)
         self.note("remove", path)
 
+    def rename(self, source: Path, target: Path) -> None:
+        super().rename(source, target)
+        self.note("rename", source, data=str(target.relative_to(self.root)).encode())
+
+    def sync(self, path: Path) -> None:
+        super().sync(path)
+        self.note("sync", path)
+
+    def sync_directory(self, path: Path) -> None:
+        super().sync_directory(path)
+        self.note("sync directory", path)
+
     def _write(self, path: Path, pieces: Any, *, sync: bool) -> None:
         given = [(offset, bytes(data)) for offset, data in pieces]
         super()._write(path, given, sync=sync)
@@ -85,6 +97,8 @@ class RecordingVFS(apsw.VFS):
     def xDelete(self, name: str, sync_directory: bool) -> None:
         super().xDelete(name, sync_directory)
         self.recorder.note("remove", name)
+        if sync_directory:
+            self.recorder.note("sync", name)
 
 
 class RecordingFile(apsw.VFSFile):
@@ -170,8 +184,6 @@ def record(folder: Path, changes: int, seed: int) -> tuple[list[Event], list[Any
     with SqliteStore.open(root, disk=recorder, connect=connect_recording) as store:
         for _ in range(changes):
             change = draw(choose, model.store)
-            while change["verb"] == "snapshot":
-                change = draw(choose, model.store)
             perform(store, change)
             recorder.events.append(Event("done"))
             model.make(change)
@@ -182,14 +194,27 @@ def record(folder: Path, changes: int, seed: int) -> tuple[list[Event], list[Any
     return recorder.events, states, erased
 
 
-def build(files: dict[str, File], target: Path, how: str, choose: random.Random) -> None:
+def build(files: dict[str, File], renames: list[Event], target: Path, how: str, choose: random.Random) -> None:
     (target / "segments").mkdir(parents=True)
     (target / "snapshots").mkdir()
-    for name, file in files.items():
+    made = [event for event in renames if how == "all" or (how == "part" and choose.random() < 0.5)]
+    for name, file in renamed(files, made).items():
         chosen = {"nothing": [], "all": file.pending}.get(how)
         data = file.after(some(file.pending, choose) if chosen is None else chosen)
         if data is not None:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
             (target / name).write_bytes(data)
+            if name.startswith("snapshots/"):  # a snapshot is a home of its own
+                for folder in ("segments", "snapshots"):
+                    (target / Path(*Path(name).parts[:2]) / folder).mkdir(exist_ok=True)
+
+
+def renamed(files: dict[str, File], renames: list[Event]) -> dict[str, File]:
+    """The files after directories were renamed."""
+    for event in renames:
+        old, new = event.file + "/", event.data.decode() + "/"
+        files = {new + name.removeprefix(old) if name.startswith(old) else name: file for name, file in files.items()}
+    return files
 
 
 def check(target: Path, states: list[Any], erased: list[list[np.ndarray]], done: int, why: str) -> str:
@@ -215,20 +240,31 @@ def lose_power(folder: Path, changes: int, seed: int, samples: int) -> Counter[s
     choose = random.Random(seed)
     counts: Counter[str] = Counter(f"recorded {event.kind}" for event in events)
     files: dict[str, File] = {}
+    renames: list[Event] = []  # that may or may not have reached the disk
     done = 0
     for place, event in enumerate([*events, Event("sync", "the end")]):
         if event.kind == "done":
             done += 1
             continue
-        if event.kind == "sync":
+        if event.kind == "rename":
+            renames.append(event)
+            continue
+        if event.kind in ("sync", "sync directory"):
             started = "gallery.db" in files and files["gallery.db"].durable is not None
             for how in ("nothing", "all", *["part"] * samples) if started else ():
                 target = folder / "after"
-                build(files, target, how, choose)
+                build(files, renames, target, how, choose)
                 counts[check(target, states, erased, done, f"event {place} of seed {seed}, {how} of the rest")] += 1
                 counts[f"disks with {how} of what was not synced"] += 1
                 shutil.rmtree(target)
             counts["boundaries"] += bool(started)
+            if event.kind == "sync directory":
+                files = renamed(files, [other for other in renames if str(Path(other.file).parent) == event.file])
+                renames = [other for other in renames if str(Path(other.file).parent) != event.file]
+                for name, file in files.items():
+                    if str(Path(name).parent) == event.file and file.pending and file.pending[-1].kind == "remove":
+                        file.durable, file.pending = None, []
+                continue
             if event.file in files:
                 file = files[event.file]
                 file.durable, file.pending = file.after(file.pending), []

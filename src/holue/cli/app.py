@@ -11,7 +11,7 @@ from holue import __version__
 from holue.cli.command import LazyCommand, LazyGroup
 from holue.cli.several import SeveralValues
 
-YOURS, LIVING = "On your embeddings", "A gallery that lives"
+YOURS, LIVING = "On your embeddings", "A gallery on disk"
 HEADS, PAPER = "From images and recordings to embeddings", "The paper and the package"
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 """Of the messages shown, by how often ``-v`` is given."""
@@ -40,6 +40,7 @@ class Commands(LazyGroup):
         "snapshot": LazyCommand("gallery.upkeep", LIVING),
         "restore": LazyCommand("gallery.upkeep", LIVING),
         "log": LazyCommand("gallery.upkeep", LIVING),
+        "serve": LazyCommand("serve", LIVING),
         "embed": LazyCommand("embed", HEADS),
         "train": LazyCommand("train", HEADS),
         "apply": LazyCommand("apply", HEADS),

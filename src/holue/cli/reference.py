@@ -32,7 +32,8 @@ def _section(title: str, command: Any) -> str:
 
 
 def _metavar(parameter: Any) -> str:
-    return f"{parameter.metavar or parameter.name.upper()}{'...' if parameter.nargs == -1 else ''}"
+    name = parameter.metavar or parameter.name.upper()
+    return f"{name if parameter.required else f'[{name}]'}{'...' if parameter.nargs == -1 else ''}"
 
 
 def _help(parameter: Any) -> str:

@@ -14,6 +14,9 @@ OPTIONS = {
 }
 """Settings that commands call by a shorter name; a command that has an option of the full name keeps it."""
 
+PHRASES = {"use add_samples or replace": ("add", "replace")}
+"""Advice in the library's verbs; given as options by a command that has them."""
+
 # A name with or without a value; not inside a path, and not quoted as a key of a file is.
 _SETTING = re.compile(
     r"""(?<![\w./\\'"-]) (?P<name>[a-z]\w*) (?: = (?: '(?P<word>[^']*)' | (?P<number>[\w.+-]*\w) )? )? (?![\w/\\'"-]|\.\w)""",
@@ -29,6 +32,9 @@ def spelled(text: str, command: Any) -> str:
     options = {parameter.name: parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")}
     options |= {name: options[option] for name, option in OPTIONS.items() if option in options and name not in options}
 
+    for phrase, names in PHRASES.items():
+        if all(name in options for name in names):
+            text = text.replace(phrase, f"give {' or '.join(options[name] for name in names)}")
     flags = {parameter.name for parameter in command.params if getattr(parameter, "is_flag", False)}
 
     def option(found: re.Match[str]) -> str:

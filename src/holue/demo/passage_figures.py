@@ -18,7 +18,7 @@ SAMPLE: dict[str, Any] = {"color": ORANGE, "linestyle": ":", "linewidth": 2, "la
 
 
 def draw_passage(passage: Passage, position: Float64Array, number: int) -> Drawing:
-    """One pair: pictures on the way, the two doubts and the posterior."""
+    """One pair: pictures on the way, the two doubts and the probabilities."""
     name = f"morph_{number}"
     with look(name):
         from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ def draw_passage(passage: Passage, position: Float64Array, number: int) -> Drawi
         )
         for values, color, style, label in lines:
             posterior.plot(position, values, color=color, linestyle=style, label=label)
-        posterior.set(ylim=(-0.03, 1.03), ylabel="posterior")
+        posterior.set(ylim=(-0.03, 1.03), ylabel="probability")
         posterior.set_xticks([0, 0.25, 0.5, 0.75, 1], [passage.first, "", "halfway", "", passage.second])
         for end in (0, -1):
             posterior.get_xticklabels()[end].set_fontsize(15)

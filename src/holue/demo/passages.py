@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holue.datasets.glyphs.morph import ink_kept, morph
 from holue.datasets.glyphs.rendering import Pixels
-from holue.demo.morph import ink_kept, morph
 from holue.demo.scene import Scene
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.model.posterior import log_posterior
+from holue.recognition.quality.calibrated import CalibratedQuality
 
 STEPS = 25
 """A multiple of the eight gaps between nine pictures, and one."""
@@ -34,7 +34,7 @@ class Passage:
     second: str
     cosine: float
     images: Pixels  # (steps, 32, 32)
-    p_first: Float64Array  # (steps,)
+    p_first: Float64Array  # (steps,) of the answer's calibrated distribution, as are the next two
     p_second: Float64Array
     p_unknown: Float64Array
     uncertainty: Float64Array
@@ -156,17 +156,16 @@ def _nearest_pairs(cosines: Float64Array) -> list[tuple[int, int]]:
 
 
 def _read(scene: Scene, drawn: list[tuple[int, int, Pixels]], cosines: Float64Array) -> list[Passage]:
-    reading = scene.read(np.concatenate([images for _, _, images in drawn]))
+    gallery, quality = scene.recognizer.gallery_, scene.recognizer.quality_
+    assert isinstance(quality, CalibratedQuality)
+    reading = scene.read(np.concatenate([images for _, _, images in drawn]), top_k=len(gallery))
     shape = (len(drawn), STEPS)
-    uncertainty = scene.recognizer.quality_.uncertainty(reading)
+    uncertainty, probabilities = quality.uncertainty(reading), quality.probabilities(reading)
     doubt = _rank(uncertainty, scene.answers.uncertainty).reshape(shape)
     sample_doubt = _rank(-reading.probe_concentrations, -scene.concentrations).reshape(shape)
-    point, gallery = reading.point, scene.recognizer.gallery_
-    log_p, log_p_unknown = log_posterior(
-        reading.probes.directions, gallery.directions, point.model, point.prior, reading.temperature
-    )
-    p = np.exp(log_p).reshape(*shape, -1)
-    p_unknown, u = np.exp(log_p_unknown).reshape(shape), uncertainty.reshape(shape)
+    by_subject = np.zeros_like(probabilities.candidates)
+    np.put_along_axis(by_subject, reading.evidence.top_index, probabilities.candidates, axis=1)
+    p, p_unknown, u = by_subject.reshape(*shape, -1), probabilities.nobody.reshape(shape), uncertainty.reshape(shape)
     kappa = reading.probe_concentrations.reshape(shape)
     best, accepted = reading.evidence.top_index[:, 0].reshape(shape), reading.accepted.reshape(shape)
     subjects = gallery.subjects

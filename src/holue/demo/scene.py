@@ -92,11 +92,12 @@ class Scene:
         halves = {"all": np.ones_like(wrong), "certain_half": self.certain, "uncertain_half": ~self.certain}
         return {name: float(wrong[rows].mean()) for name, rows in halves.items()}
 
-    def read(self, images: Pixels) -> Reading:
+    def read(self, images: Pixels, *, top_k: int) -> Reading:
         """What the gallery says about other images than the probes."""
         embedded = self.embed(images)
         probes = Embeddings.from_samples(embedded.directions, embedded.concentration)
-        return Reading.of(probes, self.reading.search, self.reading.point, temperature=self.recognizer.temperature)
+        temperature = self.recognizer.temperature
+        return Reading.of(probes, self.reading.search, self.reading.point, temperature=temperature, top_k=top_k)
 
 
 def make_scene(embed: Embed, *, seed: int = 0, subjects: int = SUBJECTS) -> Scene:

@@ -9,7 +9,7 @@ import numpy as np
 
 from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
-from holue.gallery.segment import Mask, Numbers, Part
+from holue.gallery.segment import Mask, Numbers, Part, places_of
 
 NOBODY: Mask = np.zeros(0, dtype=bool)
 """The mask of a block that nobody has left: empty, so that the compiled loops have one type to read."""
@@ -58,3 +58,19 @@ def cut(blocks: Sequence[Block], begin: int, end: int, size: int) -> Iterator[Bl
             if len(some.gone) == 0 or some.n_living:
                 yield some
         start += len(block.rows)
+
+
+def rows_of(blocks: Sequence[Block], numbers: Numbers) -> FloatArray:
+    """The rows of some ascending numbers, copied; each is in one of the blocks.
+
+    >>> rows_of([Block(np.eye(2), np.array([5, 6]), NOBODY)], np.array([6]))
+    array([[0., 1.]])
+    """
+    rows = np.empty((len(numbers), blocks[0].rows.shape[1]), dtype=blocks[0].rows.dtype)
+    for block in blocks:
+        places = places_of(numbers, block.numbers)
+        here = places >= 0
+        if len(block.gone):
+            here &= ~block.gone[places]
+        rows[here] = block.rows[places[here]]
+    return rows

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holue.evidence.accumulator import Accumulator
 from holue.evidence.block import NOBODY as NOBODY  # for the doctest
 from holue.evidence.block import Block
 from holue.evidence.evidence import NO_SUBJECT, Evidence
-from holue.evidence.kernels.canonical_scores import replace_terms, score_numbers, select_top
-from holue.evidence.link import Link, cosine_link
+from holue.evidence.kernels.canonical_scores import score_numbers, select_top
 from holue.evidence.threads.thread_pool import parallel_map, slices
 from holue.gallery.embeddings import Float64Array
 
@@ -73,7 +73,7 @@ def _scores(blocks: Sequence[Block], wanted: Rows, probes: Float64Array) -> Floa
 
 
 def with_canonical_top(
-    found: Evidence, exact: Float64Array, top_k: int, rounding: float, link: Link = cosine_link
+    found: Accumulator, exact: Float64Array, top_k: int, rounding: float
 ) -> tuple[Evidence, npt.NDArray[np.bool_]]:
     """Evidence with the best ``top_k`` of those a kernel ``found``, whose canonical scores are ``exact`` (n, R).
 
@@ -81,18 +81,12 @@ def with_canonical_top(
     so that no probability exceeds 1.
     """
     n, kept = exact.shape
-    linked, linked_exact = found.top_scores, exact
-    if link is not cosine_link:
-        nobody = found.top_index == NO_SUBJECT
-        linked, linked_exact = (
-            np.where(nobody, -np.inf, link(np.where(nobody, 0.0, scores), 0)) for scores in (linked, exact)
-        )
-    log_mass, mean_score = found.log_mass.copy(), found.mean_score.copy()
-    replace_terms(found.sharpness, linked, linked_exact, found.n_subjects, log_mass, mean_score)
-    seen = best_of(replace(found, top_scores=exact, log_mass=log_mass, mean_score=mean_score), top_k)
+    top_scores, top_index, places = best_places(exact, found.top_index, top_k)
+    summed = np.where(top_index == NO_SUBJECT, -np.inf, np.take_along_axis(found.top_scores, places, axis=1))
+    seen = found.evidence(top_scores, top_index, summed)
     if found.n_subjects <= kept:
         return seen, np.ones(n, dtype=bool)
-    return seen, seen.top_scores[:, -1] > found.top_scores[:, -1] + rounding
+    return seen, top_scores[:, -1] > found.top_scores[:, -1] + rounding
 
 
 def best_of(seen: Evidence, top_k: int) -> Evidence:
@@ -102,14 +96,28 @@ def best_of(seen: Evidence, top_k: int) -> Evidence:
     >>> best_of(some, 2).top_index
     array([[3, 4]])
     """
-    n = len(seen)
-    top_scores, top_index = np.full((n, top_k), -np.inf), np.full((n, top_k), NO_SUBJECT, dtype=np.int64)
-    select_top(seen.top_scores, seen.top_index, top_scores, top_index)
+    top_scores, top_index, _ = best_places(seen.top_scores, seen.top_index, top_k)
     return replace(seen, top_scores=top_scores, top_index=top_index)
 
 
-def with_top_of(seen: Evidence, probes: npt.NDArray[np.integer[Any]], better: Evidence) -> Evidence:
-    """Evidence with the top of some probes replaced by that of ``better``, which is about them alone."""
-    top_scores, top_index = seen.top_scores.copy(), seen.top_index.copy()
-    top_scores[probes], top_index[probes] = better.top_scores, better.top_index
-    return replace(seen, top_scores=top_scores, top_index=top_index)
+def best_places(scores: npt.NDArray[np.floating[Any]], subjects: Rows, top_k: int) -> tuple[Float64Array, Rows, Rows]:
+    """The best ``top_k`` of some subjects (n, R) by score: their scores, their numbers, and their places among these."""
+    shape = len(scores), top_k
+    top_scores, top_index, places = np.full(shape, -np.inf), np.full(shape, NO_SUBJECT), np.zeros(shape, dtype=np.int64)
+    select_top(scores, subjects, top_scores, top_index, places)
+    return top_scores, top_index, places
+
+
+def with_top_of(
+    seen: Evidence,
+    probes: npt.NDArray[np.integer[Any]],
+    top_scores: Float64Array,
+    top_index: Rows,
+    summed: npt.NDArray[np.floating[Any]],
+) -> Evidence:
+    """Evidence of an exact scan with another top of some probes, whose scores were ``summed`` as it says."""
+    assert seen.sums is not None
+    new = seen.top_scores.astype(np.float64), seen.top_index.copy(), seen.sums.summed.copy()
+    for values, better in zip(new, (top_scores, top_index, summed)):
+        values[probes] = better
+    return Evidence.of_sums(new[0], new[1], replace(seen.sums, summed=new[2]), seen.n_subjects, seen.sharpness)

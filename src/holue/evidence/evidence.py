@@ -7,7 +7,8 @@ For every probe and every *sharpness* ``a`` it holds
 
 beside the best scores with their subjects. ``g_c`` is the cosine ``s_c``, or a link of it (see ``link.py``).
 Everything above (posterior, decision, quality) follows from these few numbers, and they merge: blocks, threads and
-machines produce the same type, and the number of subjects K and the prior β enter only when the posterior is closed.
+machines produce the same type, and the number of subjects K and the prior β enter only when the posterior is closed. Evidence of
+an exact scan carries the sums themselves (``reproducible_sums.py``): merged, it is that of the whole, bit for bit.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scipy.special import expit
 
 from holue.errors import InvalidInputError
 from holue.evidence.precision import Precision, concatenate_precision, merge_precision
+from holue.evidence.reproducible_sums import ReproducibleSums, concatenate_sums
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -40,6 +42,21 @@ class Evidence:
     n_subjects: int
     sharpness: Float64Array  # (m,)
     precision: Precision | None = None  # how far it may be off; None: exact, up to the rounding of the product
+    sums: ReproducibleSums | None = None  # what log_mass and mean_score were computed from; None: not of an exact scan
+
+    @classmethod
+    def of_sums(
+        cls,
+        top_scores: Float64Array,
+        top_index: npt.NDArray[np.int64],
+        sums: ReproducibleSums,
+        n_subjects: int,
+        sharpness: Float64Array,
+        precision: Precision | None = None,
+    ) -> Evidence:
+        """Evidence with the log-mass and mean score of some sums."""
+        log_mass, mean_score = sums.close(sharpness, top_scores, n_subjects)
+        return cls(top_scores, top_index, log_mass, mean_score, n_subjects, sharpness, precision, sums)
 
     @classmethod
     def empty(cls, n_probes: int, sharpness: npt.ArrayLike, top_k: int) -> Evidence:
@@ -67,6 +84,7 @@ class Evidence:
             self.n_subjects,
             self.sharpness,
             None if self.precision is None else self.precision.take(rows),
+            None if self.sums is None else self.sums.take(rows),
         )
 
     def columns(self, columns: slice) -> Evidence:
@@ -77,6 +95,7 @@ class Evidence:
             mean_score=self.mean_score[:, columns],
             sharpness=self.sharpness[columns],
             precision=None if self.precision is None else self.precision.columns(columns),
+            sums=None if self.sums is None else self.sums.columns(columns),
         )
 
     def shifted(self, rows: int) -> Evidence:
@@ -111,14 +130,15 @@ def concatenate(parts: Sequence[Evidence]) -> Evidence:
         first.n_subjects,
         first.sharpness,
         concatenate_precision([part.precision for part in parts], [len(part) for part in parts], len(first.sharpness)),
+        concatenate_sums([part.sums for part in parts]),
     )
 
 
 def merge(left: Evidence, right: Evidence) -> Evidence:
     """Evidence of two disjoint parts of a gallery, taken together.
 
-    Associative and commutative up to rounding; equal scores are ordered by the smaller number, so that how a gallery is
-    split cannot decide a tie.
+    Associative and commutative: exactly for parts of exact scans of one precision, else up to rounding. Equal scores are ordered
+    by the smaller number, so that how a gallery is split cannot decide a tie.
     """
     if len(left) != len(right) or not np.array_equal(left.sharpness, right.sharpness):
         raise InvalidInputError(
@@ -137,16 +157,39 @@ def merge(left: Evidence, right: Evidence) -> Evidence:
     # Unfilled places (−1) have score −inf and so come last whatever their index.
     order = np.lexsort((index, -scores), axis=1)[:, :top_k]
     log_odds = _log_odds(left.log_mass, right.log_mass)
+    top_scores, top_index = (np.take_along_axis(values, order, axis=1) for values in (scores, index))
+    n_subjects = left.n_subjects + right.n_subjects
+    precision = merge_precision(left.precision, right.precision, log_odds, left.mean_score - right.mean_score)
+    sums = _merged_sums(left, right, order)
+    if sums is not None:
+        return Evidence.of_sums(top_scores, top_index, sums, n_subjects, left.sharpness, precision)
     share = expit(log_odds)
     return Evidence(
-        np.take_along_axis(scores, order, axis=1),
-        np.take_along_axis(index, order, axis=1),
+        top_scores,
+        top_index,
         np.logaddexp(left.log_mass, right.log_mass),
         share * left.mean_score + (1.0 - share) * right.mean_score,
-        left.n_subjects + right.n_subjects,
+        n_subjects,
         left.sharpness,
-        merge_precision(left.precision, right.precision, log_odds, left.mean_score - right.mean_score),
+        precision,
     )
+
+
+def _merged_sums(left: Evidence, right: Evidence, order: npt.NDArray[np.int64]) -> ReproducibleSums | None:
+    """The sums of both with the top in a new order, where both have any of one kind; nobody has every kind."""
+    known = left.sums or right.sums
+    if known is None:
+        return None
+    first, second = (
+        ReproducibleSums.empty(len(part), len(part.sharpness), known.n_bins, part.top_index.shape[1])
+        if part.sums is None and part.n_subjects == 0
+        else part.sums
+        for part in (left, right)
+    )
+    if first is None or second is None or first.n_bins != second.n_bins:
+        return None
+    summed = np.concatenate([first.summed, second.summed], axis=1)
+    return first.plus(second, np.take_along_axis(summed, order, axis=1))
 
 
 def _log_odds(log_mass: Float64Array, log_other: Float64Array) -> Float64Array:

@@ -15,17 +15,10 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError
 from holue.evidence.accumulator import Accumulator
-from holue.evidence.block import NOBODY, Block
-from holue.evidence.canonical_top import (
-    best_of,
-    canonical_scores,
-    kept_by_kernel,
-    rounding_of_scores,
-    with_canonical_top,
-    with_top_of,
-)
+from holue.evidence.canonical_top import best_places
 from holue.evidence.evidence import NO_SUBJECT, Evidence, concatenate, merge
-from holue.evidence.kernels.exponential_sums import absorb_mass, absorb_top
+from holue.evidence.kernels.kernel import LinkedKernel, kernel_for
+from holue.evidence.link import cosine_link
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
@@ -96,30 +89,22 @@ def evidence_of_one(score: Float64Array, row: Rows, sharpness: npt.ArrayLike) ->
 
 def _masked(probes: FloatArray, block: FloatArray, own: Rows, first: int, a: Float64Array, top_k: int) -> Evidence:
     """Evidence of a block, whose rows are numbered from ``first``, each probe without its ``own`` row of the block."""
-    sums = Accumulator.start(len(probes), a, kept_by_kernel(top_k))
     dtype = np.result_type(probes.dtype, block.dtype, np.float32)
-    scores = probes.astype(dtype, copy=False) @ block.astype(dtype, copy=False).T
-    scores[np.arange(len(probes)), own] = -np.inf
-    numbers = np.arange(first, first + len(block))
-    absorb_top(scores, numbers, sums.top_scores, sums.top_index)
-    # A masked score may fill a place that nobody else wants.
-    sums.top_index[sums.top_scores == -np.inf] = NO_SUBJECT
-    absorb_mass(scores, a, sums.peak, sums.mass, sums.moment)
+    kernel = kernel_for(np.ascontiguousarray(probes, dtype=dtype), cosine_link, a)
+    sums = Accumulator.start(len(probes), a, 0, kernel.n_bins)
     sums.n_subjects = len(block) - 1
-    found = sums.evidence()
-    if top_k == 0:
-        return found
+    each, summed = np.arange(len(probes)), kernel.scores(block)
+    if len(block) > 1:
+        # The own term may be too great for the sums of the others: another subject's stands in for it, and is taken out again.
+        stand_in = summed[each, (own + 1) % len(block)]
+        kept = summed.copy()
+        kept[each, own] = stand_in
+        sums.absorb(kept)
+        sums.subtract(stand_in[:, None])
+    numbers = np.tile(np.arange(first, first + len(block)), (len(probes), 1))
+    numbers[each, own] = NO_SUBJECT
     asked = np.ascontiguousarray(probes, dtype=np.float64)
-    exact = canonical_scores([Block(block, numbers, NOBODY)], found.top_index, asked)
-    seen, certain = with_canonical_top(found, exact, top_k, rounding_of_scores(dtype, block.shape[1]))
-    uncertain = np.flatnonzero(~certain)
-    if len(uncertain):
-        others = np.tile(numbers, (len(uncertain), 1))
-        others[np.arange(len(uncertain)), own[uncertain]] = NO_SUBJECT
-        every = replace(
-            seen.take(uncertain),
-            top_scores=canonical_scores([Block(block, numbers, NOBODY)], others, asked[uncertain]),
-            top_index=others,
-        )
-        seen = with_top_of(seen, uncertain, best_of(every, top_k))
-    return seen
+    exact = LinkedKernel(asked, cosine_link).scores(block)
+    top_scores, top_index, places = best_places(exact, numbers, top_k)
+    found = np.where(top_index == NO_SUBJECT, -np.inf, np.take_along_axis(summed, places, axis=1))
+    return sums.evidence(top_scores, top_index, found)

@@ -18,7 +18,7 @@ from holue.evaluation.metrics.rejection import prediction_rejection_ratio
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.answer.causes import FEATURES, causes
+from holue.recognition.answer.causes import FEATURES, causes, shifted_causes
 from holue.recognition.calibration.truth import correct_answers, truth_numbers
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality.candidate_shares import CandidateShares
@@ -64,37 +64,43 @@ class CauseHead(MonotoneHead):
     """The head of HolUE-plus: it may bend where the causes say so."""
 
     def fit(
-        self, features: Float64Array, target: npt.NDArray[np.bool_], *, knots: Sequence[Float64Array] | None = None
+        self,
+        features: Float64Array,
+        target: npt.NDArray[np.bool_],
+        *,
+        knots: Sequence[Float64Array] | None = None,
+        start: Float64Array | None = None,
     ) -> None:
         """Fit the weights on causes, the boundary first."""
-        super().fit(features, target, knots=cause_knots(features) if knots is None else knots)
+        super().fit(features, target, knots=cause_knots(features) if knots is None else knots, start=start)
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """One estimator: which features it reads, what learns, and whether the candidates share what it learns."""
+    """One estimator: which features it makes of the causes, what learns, and whether the candidates share what it learns."""
 
     name: str
-    features: Callable[[Reading], Float64Array] = causes
+    features: Callable[[Reading, Float64Array], Float64Array] = lambda reading, found: found
     head: Callable[[], Head] = CauseHead
     shared: bool = True
 
     def quality(self, development: Reading, truth: npt.NDArray[np.int64], evaluation: Reading) -> Float64Array:
-        """P(correct) of the evaluation answers, learnt from the development answers."""
+        """P(correct) of the evaluation answers, learnt from the development answers as a gallery of that size would give them."""
         head = self.head()
-        head.fit(self.features(development), truth >= 0)
-        enrolled = head(self.features(evaluation))
+        shift = evaluation.point.stranger_shift - development.point.stranger_shift
+        head.fit(self.features(development, shifted_causes(development, truth, shift)), truth >= 0)
+        enrolled = head(self.features(evaluation, causes(evaluation)))
         share = CandidateShares.fit(development, truth)(evaluation)[:, 0] if self.shared else 1.0
         return np.where(evaluation.accepted, enrolled * share, 1.0 - enrolled)
 
 
-def _without(feature: str) -> Callable[[Reading], Float64Array]:
-    return lambda reading: np.delete(causes(reading), FEATURES.index(feature), axis=1)
+def _without(feature: str) -> Callable[[Reading, Float64Array], Float64Array]:
+    return lambda reading, found: np.delete(found, FEATURES.index(feature), axis=1)
 
 
-def _with_terms(reading: Reading) -> Float64Array:
+def _with_terms(reading: Reading, found: Float64Array) -> Float64Array:
     kl_gallery, kl_unknown = reading.holistic_terms
-    return np.column_stack([causes(reading), kl_gallery, -kl_unknown])
+    return np.column_stack([found, kl_gallery, -kl_unknown])
 
 
 ABLATIONS: tuple[Ablation, ...] = (

@@ -1,44 +1,86 @@
-"""Answer page: the tables of an answer study, as markdown; ``holue answers`` prints them."""
+"""Answer page: the numbers of an answer study, and their tables as markdown; ``holue answers`` prints them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from holue.experiments.answer_study import CAUSES, SETS, AnswerResult, study
+from holue.experiments.answer_study import CAUSES, CLAIMS, SETS, AnswerResult, Claims, study
 from holue.experiments.experiment import Size
 from holue.progress import Progress
 
 WITH = {True: "with", False: "without"}
 
 
-def calibration_row(name: str, concentrations: bool, results: Sequence[AnswerResult]) -> str:
-    """Calibration errors of the splits of one set: mean and worst.
+@dataclass(frozen=True)
+class CalibrationRow:
+    """How far the probabilities of one set are from what came true, over all splits."""
 
-    >>> one = AnswerResult(0.01, 0.02, 0.01, {}, 0.5)
-    >>> calibration_row("faces", True, [one, one])
-    '| faces | with | 0.010 (0.010) | 0.020 (0.020) | 0.010 |'
-    """
-    best, nobody = ([getattr(one, field) for one in results] for field in ("error_best", "error_nobody"))
-    cells = [f"{np.mean(values):.3f} ({max(values):.3f})" for values in (best, nobody)]
-    return f"| {name} | {WITH[concentrations]} | {' | '.join(cells)} | {np.mean([one.chance for one in results]):.3f} |"
+    data: str
+    concentrations: bool
+    claim: str  # one of CLAIMS
+    splits: int
+    answers: int  # in all splits
+    error: float  # expected calibration error, mean of the splits
+    worst_error: float  # of the worst split
+    chance_error: float  # that right probabilities would have by chance, mean of the splits
+    debiased_error: float  # root mean square error without the part of chance; 0 where chance explains all of it
+    pooled_error: float  # expected calibration error of the answers of all splits together
+
+    @classmethod
+    def of(cls, data: str, concentrations: bool, claim: str, splits: Sequence[Claims]) -> CalibrationRow:
+        """From the claims of every split."""
+        rng = np.random.default_rng(0)
+        errors = [one.error for one in splits]
+        return cls(
+            data,
+            concentrations,
+            claim,
+            len(splits),
+            sum(len(one.probability) for one in splits),
+            float(np.mean(errors)),
+            max(errors),
+            float(np.mean([one.by_chance(rng) for one in splits])),
+            max(float(np.mean([one.squared_error for one in splits])), 0.0) ** 0.5,
+            Claims.joined(splits).error,
+        )
+
+    def __str__(self) -> str:
+        """A row of the table."""
+        start = (
+            f"| {self.data} | {WITH[self.concentrations]} | {self.claim} | {self.error:.3f} ({self.worst_error:.3f})"
+        )
+        return f"{start} | {self.chance_error:.3f} | {self.debiased_error:.3f} | {self.pooled_error:.3f} |"
 
 
-def cause_rows(name: str, concentrations: bool, results: Sequence[AnswerResult]) -> list[str]:
-    """Shares of named causes for every planted cause, over all splits of one set."""
-    rows = []
-    for planted in results[0].named:
-        counts = np.array([[one.named[planted][cause] for cause in CAUSES] for one in results]).sum(axis=0)
-        cells = [f"{share:.2f}" for share in counts / max(counts.sum(), 1)] if counts.sum() else ["–"] * len(CAUSES)
-        rows.append(f"| {name} | {WITH[concentrations]} | {planted} | {counts.sum()} | {' | '.join(cells)} |")
-    return rows
+@dataclass(frozen=True)
+class CauseRow:
+    """Which causes were named where one was planted, over all splits of one set."""
+
+    data: str
+    concentrations: bool
+    planted: str
+    answers: int
+    named: dict[str, int]  # answers by named cause
+
+    def __str__(self) -> str:
+        """A row of the table, in shares.
+
+        >>> print(CauseRow("faces", True, "half-way", 4, {"boundary": 1, "look-alike": 3, "sample": 0, "none": 0}))
+        | faces | with | half-way | 4 | 0.25 | 0.75 | 0.00 | 0.00 |
+        """
+        cells = [f"{count / self.answers:.2f}" if self.answers else "–" for count in self.named.values()]
+        return f"| {self.data} | {WITH[self.concentrations]} | {self.planted} | {self.answers} | {' | '.join(cells)} |"
 
 
-def answer_tables(sets: Sequence[str], seeds: int, progress: Progress | None = None) -> tuple[list[str], list[str]]:
+def answer_tables(
+    sets: Sequence[str], seeds: int, progress: Progress | None = None
+) -> tuple[list[CalibrationRow], list[CauseRow]]:
     """The rows of both tables of some sets: calibration errors, and which causes were named."""
-    calibration: list[str] = []
-    named: list[str] = []
+    calibration: list[CalibrationRow] = []
+    named: list[CauseRow] = []
     for done, key in enumerate(sets):
         if progress is not None:
             progress(done, len(sets), key)
@@ -46,15 +88,20 @@ def answer_tables(sets: Sequence[str], seeds: int, progress: Progress | None = N
             parts = [split(seed) for seed in range(seeds)]
             for concentrations in (True, False):
                 results = [study(*one, concentrations=concentrations, seed=seed) for seed, one in enumerate(parts)]
-                calibration.append(calibration_row(name, concentrations, results))
-                named += cause_rows(name, concentrations, results)
+                for claim in CLAIMS:
+                    claims = [one.claims[claim] for one in results]
+                    calibration.append(CalibrationRow.of(name, concentrations, claim, claims))
+                for planted, counts in AnswerResult.joined(results).named.items():
+                    named.append(CauseRow(name, concentrations, planted, sum(counts.values()), counts))
     return calibration, named
 
 
-def answer_page(calibration: Sequence[str], named: Sequence[str]) -> str:
+def answer_page(calibration: Sequence[CalibrationRow], named: Sequence[CauseRow]) -> str:
     """Both tables with their headings."""
     heads = (
-        "| data | concentrations | best candidate | nobody | by chance |\n|---|---|---|---|---|",
+        "| data | concentrations | probability of | error (worst split) | by chance | debiased | splits pooled |\n"
+        "|---|---|---|---|---|---|---|",
         f"| data | concentrations | planted | answers | {' | '.join(CAUSES)} |\n|{'---|' * (4 + len(CAUSES))}",
     )
-    return "\n\n".join("\n".join([head, *rows]) for head, rows in zip(heads, (calibration, named))) + "\n"
+    tables = (list(map(str, calibration)), list(map(str, named)))
+    return "\n\n".join("\n".join([head, *rows]) for head, rows in zip(heads, tables)) + "\n"

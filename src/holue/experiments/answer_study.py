@@ -1,19 +1,22 @@
 """Answer study: do the probabilities of answers come true, and do their reasons name the cause that was planted?
 
 Every set has disjoint development people, who calibrate, and evaluation people, who are enrolled and identified. The
-concentration is the one from the embedding's length (for glyphs that of the shipped head), so that no head needs training.
+concentration is the one from the embedding's length (for glyphs that of the shipped head), so that no head needs training. On
+speech and glyphs each half of the evaluation people is enrolled in turn, and the other half are the strangers.
 
 Planted causes, beside the answers of the evaluation probes:
 
     at the threshold     |s − τ| < 0.01, accepted and rejected
     half-way             the mean of the templates of two enrolled subjects, where it is accepted
     rejected, noisy      degraded probes of enrolled subjects that were rejected, |s − τ| ≥ 0.01
+
+and, for comparison, rejected probes of enrolled subjects that were not degraded, and rejected strangers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +24,13 @@ import numpy.typing as npt
 from holue.datasets.degradation import draw_image_degradation
 from holue.datasets.directory import data_directory
 from holue.datasets.glyphs.model import glyph_embedder
+from holue.datasets.glyphs.samples import draw_samples
 from holue.datasets.glyphs.world import GlyphPart, glyph_world
 from holue.embedding.heads.norm_concentration import NormConcentration
 from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.models.embedding_file import EmbeddingFile, Names
 from holue.embedding.training.class_centres import ClassCentres
-from holue.evaluation.metrics.calibration_error import expected_calibration_error
+from holue.evaluation.metrics.calibration_error import expected_calibration_error, squared_calibration_error
 from holue.experiments.experiment import Size
 from holue.experiments.sets.archive import Archive
 from holue.experiments.sets.lfw import face_names, person_of
@@ -40,7 +44,11 @@ from holue.recognition.recognizer import OpenSetRecognizer
 TARGET_FPIR = 0.05
 AT_THRESHOLD = 0.01
 HALF_WAY = 1000
+ENROLLED_GLYPHS = 3
 ENROLLED_UTTERANCES = 3
+HALVINGS = 2
+"""How often the evaluation speakers are divided into two halves, each of which is enrolled."""
+CLAIMS = ("best candidate", "nobody")
 CAUSES = ("boundary", "look-alike", "sample", "none")
 CHANCE_DRAWS = 20
 
@@ -57,23 +65,67 @@ class Part:
     degraded: npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """Probabilities, whether what they claim came true, and the person behind each answer."""
+
+    probability: Float64Array
+    came_true: npt.NDArray[np.bool_]
+    person: Names
+
+    @classmethod
+    def joined(cls, some: Sequence[Claims]) -> Claims:
+        """All of them."""
+        return cls(*(np.concatenate([getattr(one, field) for one in some]) for field in cls.__dataclass_fields__))
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error, 15 bins of equal width."""
+        return expected_calibration_error(self.probability, correct=self.came_true)
+
+    @property
+    def squared_error(self) -> float:
+        """The mean squared calibration error without the part that chance adds."""
+        return squared_calibration_error(self.probability, correct=self.came_true, person=self.person)
+
+    def by_chance(self, rng: np.random.Generator) -> float:
+        """The mean :attr:`error` of truths that are drawn with these very probabilities."""
+        draws = (rng.random(len(self.probability)) < self.probability for _ in range(CHANCE_DRAWS))
+        return float(np.mean([expected_calibration_error(self.probability, correct=truth) for truth in draws]))
+
+
+@dataclass(frozen=True, eq=False)
 class AnswerResult:
-    """One split of one set, with or without concentrations: calibration errors, and named causes by planted cause."""
+    """One split of one set, with or without concentrations: what was claimed, and named causes by planted cause."""
 
-    error_best: float
-    error_nobody: float
-    chance: float  # the larger of both errors that perfectly calibrated probabilities would have by chance
+    claims: dict[str, Claims]  # by what is claimed: CLAIMS
     named: dict[str, dict[str, int]]
-    half_way_uncertainty: float
+
+    @classmethod
+    def joined(cls, some: Sequence[AnswerResult]) -> AnswerResult:
+        """The answers of several galleries as those of one."""
+        return cls(
+            {claim: Claims.joined([one.claims[claim] for one in some]) for claim in CLAIMS},
+            {
+                planted: {cause: sum(one.named[planted][cause] for one in some) for cause in CAUSES}
+                for planted in some[0].named
+            },
+        )
 
 
-Split = Callable[[int], tuple[Part, Part]]
-"""A seed → the development and the evaluation part."""
+Split = Callable[[int], tuple[Part, Sequence[Part]]]
+"""A seed → the development part and the evaluation parts."""
 
 
-def study(development: Part, evaluation: Part, *, concentrations: bool, seed: int = 0) -> AnswerResult:
-    """Calibrate on one part, identify the other, and compare probabilities and reasons with the truth."""
+def study(development: Part, evaluations: Sequence[Part], *, concentrations: bool, seed: int = 0) -> AnswerResult:
+    """Calibrate on one part, identify the others, and compare probabilities and reasons with the truth."""
+    rng = np.random.default_rng(seed)
+    return AnswerResult.joined([_studied(development, part, concentrations, seed, rng) for part in evaluations])
+
+
+def _studied(
+    development: Part, evaluation: Part, concentrations: bool, seed: int, rng: np.random.Generator
+) -> AnswerResult:
     recognizer = OpenSetRecognizer("holue-plus", target_fpir=TARGET_FPIR, hold="fpir", random_state=seed)
     recognizer.fit(evaluation.gallery, evaluation.gallery_subjects)
     recognizer.calibrate(
@@ -83,24 +135,26 @@ def study(development: Part, evaluation: Part, *, concentrations: bool, seed: in
         gallery=(development.gallery, development.gallery_subjects),
     )
     answers = recognizer.identify(evaluation.probes, evaluation.concentration if concentrations else None)
-    mated = np.isin(evaluation.probe_subjects, evaluation.gallery_subjects)
-    best = answers.candidate_subjects[:, 0] == evaluation.probe_subjects
-    rng = np.random.default_rng(seed)
+    person = evaluation.probe_subjects
+    mated = np.isin(person, evaluation.gallery_subjects)
+    best = answers.candidate_subjects[:, 0] == person
     near = np.abs(answers.score - recognizer.operating_point_.threshold) < AT_THRESHOLD
-    noisy = mated & evaluation.degraded & answers.rejected & ~near
+    missed = mated & answers.rejected & ~near
     half_way = _half_way(recognizer, evaluation, concentrations, rng)
     planted = {
         "at the threshold, accepted": answers[near & answers.accepted],
         "at the threshold, rejected": answers[near & answers.rejected],
         "half-way": half_way[half_way.accepted],
-        "rejected, noisy": answers[noisy],
+        "rejected, noisy": answers[missed & evaluation.degraded],
+        "rejected, not degraded": answers[missed & ~evaluation.degraded],
+        "strangers, rejected": answers[~mated & answers.rejected & ~near],
     }
     return AnswerResult(
-        expected_calibration_error(answers.p_subject, correct=best),
-        expected_calibration_error(answers.p_unknown, correct=~mated),
-        max(_by_chance(p, rng) for p in (answers.p_subject, answers.p_unknown)),
+        {
+            "best candidate": Claims(answers.p_subject, best, person),
+            "nobody": Claims(answers.p_unknown, ~mated, person),
+        },
         {name: count_causes(some.reason) for name, some in planted.items()},
-        float(half_way.uncertainty[half_way.accepted].mean()) if half_way.accepted.any() else float("nan"),
     )
 
 
@@ -134,17 +188,11 @@ def _half_way(
     return recognizer.identify(middle, kappa)
 
 
-def _by_chance(probability: Float64Array, rng: np.random.Generator) -> float:
-    """The mean calibration error of truths that are drawn with these very probabilities."""
-    draws = (rng.random(len(probability)) < probability for _ in range(CHANCE_DRAWS))
-    return float(np.mean([expected_calibration_error(probability, correct=truth) for truth in draws]))
-
-
 # -- the sets -----------------------------------------------------------------------------------------------------------
 
 
 def glyph_parts(size: Size) -> Iterator[tuple[str, Split]]:
-    """Characters: clean renderings enrolled, degraded ones searched for."""
+    """Characters: clean renderings enrolled, degraded ones searched for; each half of the evaluation characters is enrolled."""
     model = glyph_embedder()
 
     def part(some: GlyphPart) -> Part:
@@ -159,9 +207,12 @@ def glyph_parts(size: Size) -> Iterator[tuple[str, Split]]:
             everything,
         )
 
-    def split(seed: int) -> tuple[Part, Part]:
-        world = glyph_world(seed)
-        return part(world.development), part(world.evaluation)
+    def split(seed: int) -> tuple[Part, Sequence[Part]]:
+        world = glyph_world(seed, enrolled_samples=ENROLLED_GLYPHS)
+        others = draw_samples(world.evaluation.unknown, ENROLLED_GLYPHS, seed=seed)
+        first = part(world.evaluation)
+        second = replace(first, gallery=model.embed(others).directions, gallery_subjects=others.subject_id)
+        return part(world.development), (first, second)
 
     yield "glyphs", split
 
@@ -176,7 +227,7 @@ def face_parts(size: Size) -> Iterator[tuple[str, Split]]:
     lonely = archive.clean(alone, strangers), archive.degraded(alone, strangers, draw_image_degradation)[0]
     kinds = {"lfw, clean probes": (0,), "lfw, degraded probes": (1,), "lfw, clean and degraded probes": (0, 1)}
 
-    def split(kind: tuple[int, ...], seed: int) -> tuple[Part, Part]:
+    def split(kind: tuple[int, ...], seed: int) -> tuple[Part, Sequence[Part]]:
         rng = np.random.default_rng([seed, 1])
         training, development, evaluation = shares(np.unique(versions.subjects), (0.4, 0.25, 0.35), rng)
         unknown = shares(np.unique(np.array(strangers)), (0.4, 0.6), rng)
@@ -190,32 +241,33 @@ def face_parts(size: Size) -> Iterator[tuple[str, Split]]:
             degraded = np.concatenate([np.full(len(one), i == 1) for one, i in zip(probes, np.repeat(kind, 2))])
             return _part(versions.clean.take(inside & (rank == 0)), probes, degraded, law)
 
-        return part(development, unknown[0]), part(evaluation, unknown[1])
+        return part(development, unknown[0]), (part(evaluation, unknown[1]),)
 
     for name, kind in kinds.items():
         yield name, lambda seed, kind=kind: split(kind, seed)  # type: ignore[misc]
 
 
 def voice_parts(size: Size) -> Iterator[tuple[str, Split]]:
-    """speechocean762: three whole utterances enrolled, short and noisy cuts searched for."""
+    """speechocean762: three whole utterances enrolled, short noisy cuts searched for; each half of the speakers is enrolled."""
     voices = embed_voices(size)
     versions = voices.utterances
 
-    def split(seed: int) -> tuple[Part, Part]:
+    def split(seed: int) -> tuple[Part, Sequence[Part]]:
         rng = np.random.default_rng([seed, 2])
         others = np.setdiff1d(np.unique(versions.subjects), voices.test_speakers)
         training, development = shares(others, (0.4, 0.6), rng)
         rank = random_rank(versions.subjects, rng)
         law = _norm_law(versions, training, rank, rng)
 
-        def part(people: Names) -> Part:
-            enrolled = shares(people, (0.5, 0.5), rng)[0]
+        def part(people: Names, enrolled: Names) -> Part:
             gallery = np.isin(versions.subjects, enrolled) & (rank < ENROLLED_UTTERANCES)
             searched = np.isin(versions.subjects, people) & (rank >= ENROLLED_UTTERANCES)
             probes = [version.take(searched) for version in versions.degraded]
             return _part(versions.clean.take(gallery), probes, np.ones(sum(map(len, probes)), dtype=bool), law)
 
-        return part(development), part(voices.test_speakers)
+        calibrating = part(development, shares(development, (0.5, 0.5), rng)[0])
+        halves = [half for _ in range(HALVINGS) for half in shares(voices.test_speakers, (0.5, 0.5), rng)]
+        return calibrating, [part(voices.test_speakers, half) for half in halves]
 
     yield "speechocean762", split
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from holue.artifact.cache_directory import default_cache_directory
 from holue.embedding.inputs.samples import Sample
-from holue.embedding.models.chunk_cache import Arrays, ChunkCache, default_cache_directory
+from holue.embedding.models.chunk_cache import Arrays, ChunkCache
 from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.errors import InvalidEmbeddingsError, InvalidFileError

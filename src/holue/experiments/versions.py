@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from holue.embedding.models import embedding_file
 from holue.embedding.models.embedding_file import EmbeddingFile, Names
 from holue.experiments.sets.quality_heads import TrainingPeople, required_features
 from holue.gallery.subjects import Subjects
@@ -50,15 +51,10 @@ class Versions:
 
 
 def joined(*files: EmbeddingFile) -> EmbeddingFile:
-    """Samples of one model, one file after the other."""
-    return EmbeddingFile(
-        np.concatenate([file.embeddings for file in files]),
-        np.concatenate([required_features(file) for file in files]),
-        np.concatenate([file.sample_id for file in files]),
-        np.concatenate([file.subject_id for file in files]),
-        files[0].fingerprint,
-        files[0].model,
-    )
+    """Samples of one model with features, one file after the other."""
+    for file in files:
+        required_features(file)
+    return embedding_file.joined(files)
 
 
 def mixed(files: tuple[EmbeddingFile, ...], rng: np.random.Generator) -> EmbeddingFile:

@@ -232,8 +232,24 @@ class Gallery:
         leaving = np.unique(numbers)
         if len(leaving) == len(self):
             raise GalleryTooSmallError("removing the last subject would leave an empty gallery; nothing was removed")
-        parts = tuple(part for part in self._without(leaving) if part.n_living)
+        return self.without(leaving)
+
+    def without(self, numbers: Numbers) -> Gallery:
+        """A new version that these numbers have left, as far as they are enrolled; it may be empty."""
+        parts = tuple(part for part in self._without(numbers) if part.n_living)
         return Gallery(parts, self.next_number, self.version + 1)
+
+    def exchanged(self, gone: Numbers, numbers: Numbers, subjects: Subjects, templates: Embeddings) -> Gallery:
+        """A new version that some numbers have left, and in which templates have come under numbers given, ascending.
+
+        For a store, which numbers its subjects itself: whoever comes back has the number they had. Trusted to be valid: a number
+        or an id that comes anew is nobody's, or that of somebody ``gone``.
+        """
+        parts = self._without(gone)
+        self._check_compatible(templates, subjects)
+        directions = templates.directions.astype(self.dtype, copy=False)
+        added = Part.whole(Segment(directions, numbers, subjects, templates.concentrations))
+        return Gallery(_settled(parts, added), max(self.next_number, int(numbers[-1]) + 1), self.version + 1)
 
     def compact(self) -> Gallery:
         """The same version in one segment without the rows of those who left; no answer changes. O(K)."""

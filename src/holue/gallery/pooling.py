@@ -60,6 +60,29 @@ def pool(
     return layout.keys, Embeddings(_directions(summed, size, layout.keys), pooled)
 
 
+def pool_probes(
+    X: object, group: object, *, media: object = None, concentration: object = None, field: str = "group"
+) -> tuple[Subjects, Embeddings]:
+    """One probe per distinct value of ``group`` → (sorted group keys, their embeddings), as :func:`pool` with uniform weights.
+
+    The concentrations of the media are added up, where a template has their mean:
+
+        κ = Σ_i w_i κ_i,    κ_i = 1 where no concentration is given, so that κ is the number of media
+
+    So a probe of more samples is sharper, which is what its certainty depends on.
+
+    >>> keys, probes = pool_probes(np.eye(3), ["a", "a", "a"], media=[0, 0, 1], concentration=[10.0, 20.0, 40.0])
+    >>> probes.concentrations
+    array([55.])
+    """
+    vectors = as_vectors(X)
+    kappa = as_concentrations(concentration, len(vectors))
+    layout = _Layout.of(as_subjects(group, len(vectors), field=field), media)
+    summed = layout.sum_directions(vectors, layout.share)
+    total = layout.n_media * layout.average(np.ones(len(vectors)) if kappa is None else kappa)
+    return layout.keys, Embeddings(_directions(summed, layout.n_media, layout.keys), total)
+
+
 def pool_scores(scores: Float64Array, group: object, *, media: object = None) -> Float64Array:
     """A number per sample → a number per distinct value of ``group``, in sorted order, as a concentration is pooled.
 

@@ -1,1 +1,1 @@
-"""The living gallery: a store, what was calibrated, and the version that answers."""
+"""An open gallery: a store, what was calibrated, and the version that answers."""

@@ -1,7 +1,7 @@
 """Calibrations: what a gallery was calibrated to, kept in its store under numbers, so that an old answer can be computed again.
 
-Each is an artifact of its own, an ``.npz`` of plain arrays with a JSON head; a list names them. Neither holds an embedding, a
-hash of one, or a name: erasure has nothing to look for in them.
+Each is an artifact of its own, an ``.npz`` of plain arrays with a JSON head; a list names them and says which one answered since
+when. Neither holds an embedding, a hash of one, or a name: erasure has nothing to look for in them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import time as clock
 import zipfile
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,23 +26,40 @@ from holue.store.protocol import Store
 LIST = "calibrations"
 HEAD = "head"
 FORMAT_VERSION = 1
+CalibrationState = Literal["candidate", "active", "superseded"]
+Source = Literal["probes", "leave-one-out", "reviews"]
 
 
 @dataclass(frozen=True)
 class CalibrationEntry:
-    """A line of the list: ``made_at`` is the version it was learned from, ``since`` the first version it answered in."""
+    """A calibration in the list.
+
+    A ``candidate`` has never answered, the ``active`` one answers now, a ``superseded`` one has answered before. ``made_at`` is
+    the version it was learned from, ``since`` the first version it answered in (None for a candidate).
+    """
 
     number: int
     made_at: int
-    since: int
+    since: int | None
     time: float
     model: str | None
-    source: str
+    source: Source
+    state: CalibrationState
 
     @property
     def artifact(self) -> str:
         """The name of the artifact that holds it."""
         return f"calibration-{self.number}"
+
+
+@dataclass(frozen=True)
+class Activation:
+    """Since a version a calibration answered, or none (``number`` is None); later ones come later in the list."""
+
+    number: int | None
+    since: int
+    time: float
+    by: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +82,41 @@ class Calibrations:
 
     def entries(self) -> list[CalibrationEntry]:
         """All of them, oldest first."""
-        data = self._store.artifact(LIST)
-        return [] if data is None else [CalibrationEntry(**entry) for entry in json.loads(data)]
+        made, activations = self._listed()
+        return [_entry(fields, activations) for fields in made]
+
+    def activations(self) -> list[Activation]:
+        """Which calibration answered since when, oldest first."""
+        return self._listed()[1]
+
+    def active(self) -> CalibrationEntry | None:
+        """The one that answers now."""
+        return next((entry for entry in self.entries() if entry.state == "active"), None)
+
+    def get(self, number: int) -> CalibrationEntry:
+        """The calibration with a number."""
+        entries = self.entries()
+        for entry in entries:
+            if entry.number == number:
+                return entry
+        known = ", ".join(str(entry.number) for entry in entries) or "none"
+        raise InvalidParameterError(f"there is no calibration {number}; this gallery has {known}")
+
+    def chosen(self, version: int, number: int | None) -> CalibrationEntry | None:
+        """The calibration with a number, or else the last one that answered in a version."""
+        if number is not None:
+            return self.get(number)
+        answered = [activation for activation in self.activations() if activation.since <= version]
+        return None if not answered or answered[-1].number is None else self.get(answered[-1].number)
 
     def load(self, entry: CalibrationEntry, settings: Settings) -> StoredCalibration:
         """Read a calibration, every part checked."""
         data = self._store.artifact(entry.artifact)
         if data is None:
             raise CorruptStoreError(f"artifact {entry.artifact!r} is missing; calibrate again")
+        return self._read(entry, data, settings)
+
+    def _read(self, entry: CalibrationEntry, data: bytes, settings: Settings) -> StoredCalibration:
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
@@ -89,28 +133,59 @@ class Calibrations:
             ) from error
         return StoredCalibration(entry, {**learned, "lineage": Lineage()})
 
-    def keep(self, state: State, *, made_at: int, since: int, source: str, by: str | None) -> CalibrationEntry:
-        """Store what a state has learned, durably: the calibration first, then the list that names it."""
-        entries = self.entries()
-        number = 1 + max((entry.number for entry in entries), default=0)
-        entry = CalibrationEntry(number, made_at, since, clock.time(), self._store.model, source)
+    def keep(
+        self, state: State, settings: Settings, *, made_at: int, since: int | None, source: Source, by: str | None
+    ) -> StoredCalibration:
+        """Store what a state has learned, durably: the calibration first, then the list that names it.
+
+        It answers from version ``since`` on, and stays a candidate where that is None. The result is read from the bytes that are
+        stored, so that this process answers with the same bits as the next one, and bytes that cannot be read are not stored.
+        """
+        made, activations = self._listed()
+        number = 1 + max((fields["number"] for fields in made), default=0)
+        time = clock.time()
+        fields = {"number": number, "made_at": made_at, "time": time, "model": self._store.model, "source": source}
+        if since is not None:
+            activations = [*activations, Activation(number, since, time, by)]
+        entry = _entry(fields, activations)
         # A fingerprint is a hash of a sample; it would outlive the erasure of that sample.
         content, arrays = learned_parts(replace(state, calibration_fingerprints=None))
         head = json.dumps({"format": FORMAT_VERSION, "content": content}, allow_nan=False).encode()
         stream = io.BytesIO()
         np.savez(stream, allow_pickle=False, **{HEAD: np.frombuffer(head, np.uint8)}, **arrays)
+        stored = self._read(entry, stream.getvalue(), settings)
         self._store.put_artifact(entry.artifact, stream.getvalue(), by=by)
-        listed = json.dumps([asdict(each) for each in [*entries, entry]], allow_nan=False)
-        self._store.put_artifact(LIST, listed.encode(), by=by)
-        return entry
+        self._list([*made, fields], activations, by)
+        return stored
 
-    def chosen(self, version: int, number: int | None) -> CalibrationEntry | None:
-        """The calibration with a number, or else the last one that answered in a version."""
-        entries = self.entries()
-        if number is None:
-            return next((entry for entry in reversed(entries) if entry.since <= version), None)
-        for entry in entries:
-            if entry.number == number:
-                return entry
-        known = ", ".join(str(entry.number) for entry in entries) or "none"
-        raise InvalidParameterError(f"there is no calibration {number}; this gallery has {known}")
+    def activate(self, number: int | None, *, since: int, by: str | None) -> CalibrationEntry | None:
+        """From version ``since`` on this calibration answers, or none; durable."""
+        if number is not None:
+            self.get(number)
+        made, activations = self._listed()
+        self._list(made, [*activations, Activation(number, since, clock.time(), by)], by)
+        return None if number is None else self.get(number)
+
+    def _listed(self) -> tuple[list[dict[str, Any]], list[Activation]]:
+        data = self._store.artifact(LIST)
+        if data is None:
+            return [], []
+        content = json.loads(data)
+        if isinstance(
+            content, list
+        ):  # as galleries kept it before a calibration had a state: each answered once it was made
+            answered = [Activation(each["number"], each.pop("since"), each["time"], None) for each in content]
+            return content, answered
+        return content["calibrations"], [Activation(**fields) for fields in content["activations"]]
+
+    def _list(self, made: list[dict[str, Any]], activations: list[Activation], by: str | None) -> None:
+        content = {"calibrations": made, "activations": [asdict(one) for one in activations]}
+        self._store.put_artifact(LIST, json.dumps(content, allow_nan=False).encode(), by=by)
+
+
+def _entry(fields: dict[str, Any], activations: list[Activation]) -> CalibrationEntry:
+    own = [activation.since for activation in activations if activation.number == fields["number"]]
+    state: CalibrationState = "superseded" if own else "candidate"
+    if own and activations[-1].number == fields["number"]:
+        state = "active"
+    return CalibrationEntry(**fields, since=min(own, default=None), state=state)

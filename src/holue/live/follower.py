@@ -10,12 +10,10 @@ import numpy as np
 
 from holue.errors import InvalidParameterError
 from holue.gallery.gallery import Gallery
-from holue.live.names import Names
 from holue.live.template_cache import SMALLEST, TemplateCache
 from holue.live.templates import Gathered, built, changed
 from holue.store.protocol import Store
-from holue.store.values import NOBODY, Change, Int64Array, Subject, SubjectId
-from holue.store.view import View
+from holue.store.values import NOBODY, Change, Subject, SubjectId
 
 FEW = 64
 """Subjects up to which samples are read subject by subject; beyond, one pass over all of them is faster."""
@@ -32,24 +30,22 @@ class Follower:
 
     def __init__(self, store: Store, weighting: str, cache: TemplateCache) -> None:
         self._store, self._weighting, self._cache = store, weighting, cache
-        self._names = Names(np.empty(0, np.int64), np.empty(0, np.int64))
         self._uncached = 0  # subjects that changed since the templates were kept
         self._erasing = threading.Lock()
 
     def start(self, *, write: bool) -> tuple[int, Gallery | None]:
         """The newest version and its gallery: from the cache and the changes since, or from all samples."""
         cached = self._cache.read(self._weighting)
-        if cached is not None:
+        if cached is not None and not self._store.damage:
             try:
                 concerned = {number for change in self._store.changes(cached.version) for number in _named(change)}
                 if len(concerned) <= LARGE_SHARE * len(cached.gallery):
-                    self._names = Names(cached.numbers, cached.gallery.subjects)
                     return self.follow(cached.version, cached.gallery)
             except InvalidParameterError:  # the versions since are no longer kept
                 pass
-        version, numbers, gallery = self._build()
+        version, gallery = self._build()
         if write and gallery is not None and len(gallery) >= SMALLEST:
-            self._cache.write(version, self._weighting, numbers, gallery)
+            self._cache.write(version, self._weighting, gallery)
             self._uncached = 0
         return version, gallery
 
@@ -62,10 +58,13 @@ class Follower:
                     return version, gallery
                 if len(changes) > 1 and any(change.kind == "erase" for change in changes):
                     break  # an erasure takes what it concerns out of the changes before it
+                if self._store.damage:
+                    break  # samples cannot be read one by one
                 newest = changes[-1].version
                 concerned = self._concerned(version, changes)
                 if len(concerned) > FEW:
-                    return newest, self._from_view(self._store.at(newest), gallery, concerned)
+                    gathered, coming = Gathered.with_names(self._store.at(newest), concerned)
+                    return newest, self._change(gallery, concerned, coming, gathered)
                 enrolled = list(self._enrolled(concerned))
                 gathered = Gathered.from_store(self._store, enrolled)
                 if self._store.version == newest:  # or what was read may be of a later version
@@ -73,8 +72,7 @@ class Follower:
                     return newest, self._change(gallery, concerned, coming, gathered)
         except InvalidParameterError:  # the versions since are no longer kept
             pass
-        newest, _, gallery = self._build()
-        return newest, gallery
+        return self._build()
 
     def keep_templates(self, *, always: bool = False) -> None:
         """Keep the templates for the next opening, where enough has changed since they were kept last."""
@@ -82,9 +80,9 @@ class Follower:
             n_subjects = self._store.status().subjects
             if n_subjects >= SMALLEST and (always or self._uncached > n_subjects / 100):
                 view = self._store.at()
-                numbers, gallery = built(view, self._weighting)
+                gallery = built(view, self._weighting)
                 if gallery is not None:
-                    self._cache.write(view.version, self._weighting, numbers, gallery)
+                    self._cache.write(view.version, self._weighting, gallery)
                     self._uncached = 0
 
     @contextmanager
@@ -94,12 +92,11 @@ class Follower:
             yield
             self._uncached = self._store.status().subjects
 
-    def _build(self) -> tuple[int, Int64Array, Gallery | None]:
+    def _build(self) -> tuple[int, Gallery | None]:
         view = self._store.at()
-        numbers, gallery = built(view, self._weighting)
-        self._names = Names(numbers, np.empty(0, np.int64) if gallery is None else gallery.subjects)
-        self._uncached = len(numbers)
-        return view.version, numbers, gallery
+        gallery = built(view, self._weighting)
+        self._uncached = 0 if gallery is None else len(gallery)
+        return view.version, gallery
 
     def _concerned(self, version: int, changes: list[Change]) -> set[int]:
         """Everybody whose template, id or presence may have changed: whoever got or lost a sample too."""
@@ -111,11 +108,6 @@ class Follower:
             concerned |= set(view.owners(samples[samples < view.next_sample]).tolist()) - {NOBODY}
         return concerned
 
-    def _from_view(self, view: View, gallery: Gallery | None, concerned: set[int]) -> Gallery | None:
-        coming = {number: subject for number, subject in view.names() if number in concerned}
-        chosen = np.array(sorted(coming), np.int64)
-        return self._change(gallery, concerned, coming, Gathered.from_view(view, chosen))
-
     def _enrolled(self, numbers: Iterable[int]) -> Iterator[Subject]:
         for number in sorted(numbers):
             for subject in self._store.subjects(after=number - 1, limit=1):
@@ -125,13 +117,8 @@ class Follower:
     def _change(
         self, gallery: Gallery | None, concerned: set[int], coming: dict[int, SubjectId], gathered: Gathered
     ) -> Gallery | None:
-        known = [self._names.get(number) for number in concerned]
-        leaving = [subject for subject in known if subject is not None]
-        later = changed(gallery, leaving, coming, gathered, self._weighting)
-        for number in concerned:
-            self._names.set(number, coming.get(number))
         self._uncached += len(concerned)
-        return later
+        return changed(gallery, concerned, coming, gathered, self._weighting)
 
 
 def _named(change: Change) -> set[int]:

@@ -21,10 +21,19 @@ DEFAULTS = {
 }
 
 
-def keep_settings(store: Store, given: Mapping[str, Any]) -> None:
-    """Store the settings of a new gallery."""
+CHANGEABLE = ("target_fpir", "threshold", "hold", "filter_below")
+"""Settings that can change while templates and calibrations stay as they are."""
+
+
+def keep_settings(store: Store, given: Mapping[str, Any], *, by: str | None = None) -> None:
+    """Store the settings of a gallery."""
     settings = _checked({**DEFAULTS, **given}, store.model)
-    store.put_artifact(NAME, json.dumps(plain_settings(settings), allow_nan=False).encode())
+    store.put_artifact(NAME, json.dumps(plain_settings(settings), allow_nan=False).encode(), by=by)
+
+
+def check_settings(given: Mapping[str, Any], model: str | None) -> None:
+    """Refuse a setting that a new gallery cannot have, before anything of it is made."""
+    _checked({**DEFAULTS, **given}, model)
 
 
 def has_settings(store: Store) -> bool:

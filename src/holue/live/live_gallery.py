@@ -5,28 +5,37 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterable
-from pathlib import Path
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
-from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError
+from holue.errors import (
+    CorruptStoreError,
+    InvalidConcentrationError,
+    InvalidEmbeddingsError,
+    InvalidParameterError,
+)
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_subjects
-from holue.live.calibrations import CalibrationEntry, Calibrations, StoredCalibration
+from holue.live.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
+from holue.live.expected_errors import ExpectedErrors
 from holue.live.follower import Follower
-from holue.live.kept_settings import settings_of
+from holue.live.kept_settings import CHANGEABLE, keep_settings, settings_of
+from holue.live.learning import learn, made_from
+from holue.live.missing import Missing
+from holue.live.preview import CalibrationPreview, preview_left_out, preview_probes
+from holue.live.protection import ProtectedStore, rotation_of
 from holue.live.status import LiveStatus
 from holue.live.template_cache import TemplateCache
-from holue.live.templates import Gathered, built, subject_ids
+from holue.live.templates import Gathered, as_ids, built
 from holue.live.version import GalleryVersion
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
-from holue.recognition.calibration.calibration import ValidationSource, calibrated
 from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
-from holue.recognition.calibration.validation import ValidationProbes, validation_gallery
+from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.recognition.state.state_cell import StateCell
 from holue.store.protocol import Store
 from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId
@@ -47,17 +56,22 @@ class LiveGallery:
     ...     answers = gallery.identify([[0.9, 0.1, 0, 0], [0, 0, 0, 1]])
     ...     answers.subject, gallery.version
     (array(['ann', UNKNOWN], dtype=object), 2)
+    >>> gallery
+    LiveGallery(3 subjects, d=4, version 2, not calibrated)
     """
 
-    def __init__(self, store: Store, given: dict[str, Any], *, cache: Path | None, read_only: bool) -> None:
-        self.store, self.read_only = store, read_only
+    def __init__(self, store: Store, given: dict[str, Any], *, cache: TemplateCache, read_only: bool) -> None:
+        self.rotation = rotation_of(store)
+        self.store: Store = store if self.rotation is None else cast(Store, ProtectedStore(store, self.rotation))
+        self.read_only = read_only
         self.settings = settings_of(store, given)
         self._cell = StateCell()
         self._calibrations = Calibrations(store)
-        self._cache = TemplateCache(store, cache)
+        self._cache = cache
         self._lock = threading.Lock()
         self._follower = Follower(store, self.settings.weighting, self._cache)
         self._closed = False
+        self._unreadable: CorruptStoreError | None = None
         version, gallery = self._follower.start(write=not read_only)
         self._current = self._version_of(version, gallery, self._newest_calibration(None))
 
@@ -86,6 +100,11 @@ class LiveGallery:
     def __len__(self) -> int:
         return len(self._current)
 
+    def __repr__(self) -> str:
+        calibration = self._current.calibration
+        calibrated = "not calibrated" if calibration is None else f"calibration {calibration}"
+        return f"LiveGallery({len(self)} subjects, d={self.dim}, version {self.version}, {calibrated})"
+
     @property
     def dim(self) -> int:
         """The number of coordinates of an embedding."""
@@ -99,6 +118,8 @@ class LiveGallery:
     @property
     def current(self) -> GalleryVersion:
         """The version that answers now; it stays as it is, whatever changes."""
+        if self._unreadable is not None:
+            raise self._unreadable
         return self._current
 
     @property
@@ -115,30 +136,52 @@ class LiveGallery:
         return self.store.subject(subject)
 
     def samples(self, subject: SubjectId) -> list[Sample]:
-        """The samples of an enrolled subject, as they were given."""
-        return self.store.samples(subject)
+        """The samples of an enrolled subject, as they were given; in a protected gallery up to rounding."""
+        samples, rotation = self.store.samples(subject), self.rotation
+        if rotation is None:
+            return samples
+        return [replace(one, embedding=rotation.turned_back(one.embedding[None])[0]) for one in samples]
 
     def changes(self, since: int = 0) -> list[Change]:
         """The changes after a version, oldest first."""
         return self.store.changes(since)
 
     def calibrations(self) -> list[CalibrationEntry]:
-        """All calibrations that are kept, oldest first."""
+        """All calibrations that are kept, oldest first, each with its state."""
         return self._calibrations.entries()
+
+    def calibrated_with(self, number: int) -> GalleryVersion:
+        """The gallery as it is now, as it would answer with another calibration."""
+        now = self._current
+        loaded = self._calibrations.load(self._calibrations.get(number), self.settings)
+        return GalleryVersion.of(now.version, self.settings, now.gallery, loaded, rotation=self.rotation)
+
+    def preview(
+        self, number: int, X: object = None, y: object = None, concentration: object = None
+    ) -> CalibrationPreview:
+        """What would change if a calibration answered: the threshold, the errors, and the decisions about probes ``X``.
+
+        Without probes it asks about the enrolled samples, each left out in turn.
+        """
+        now, candidate = self._current, self.calibrated_with(number)
+        if X is None:
+            return preview_left_out(candidate, now, self._left_out(now))
+        return preview_probes(candidate, now, X, y, concentration)
 
     def identify(
         self, X: object, concentration: object = None, *, top_k: int = 5, model: str | None = None
     ) -> Identifications:
         """The whole answer about each probe: subject, decision, probabilities, candidates and the reason for doubt."""
         self.check_model(model)
-        return self._current.identify(X, concentration, top_k=top_k)
+        return self.current.identify(X, concentration, top_k=top_k)
 
     def at(self, version: int, *, calibration: int | None = None) -> GalleryVersion:
         """The gallery as it was, with the calibration it had then (or the one with a number), to answer again as it did."""
         view = self.store.at(version)
         entry = self._calibrations.chosen(version, calibration)
         loaded = None if entry is None else self._calibrations.load(entry, self.settings)
-        return GalleryVersion.of(version, self.settings, built(view, self.settings.weighting)[1], loaded)
+        gallery, missing = built(view, self.settings.weighting), Missing.of(self.store, version)
+        return GalleryVersion.of(version, self.settings, gallery, loaded, missing=missing, rotation=self.rotation)
 
     def refresh(self) -> int:
         """Follow what another process has written since; returns the version that answers now."""
@@ -147,11 +190,21 @@ class LiveGallery:
             self._follow(self._newest_calibration(self._current.calibrated))
             return self._current.version
 
+    def expected_errors(self) -> ExpectedErrors:
+        """What the enrolled samples, each left out in turn, say about the errors of answers now."""
+        now = self._current
+        return ExpectedErrors.of(now, self._left_out(now))
+
     def audit(self, **options: Any) -> GalleryAudit:
-        """What is wrong with the gallery: see :func:`holue.recognition.audit.audit.audit_gallery`, whose options it takes."""
-        gathered, ids = self._samples()
+        """What is wrong with the gallery: see :func:`holue.recognition.audit.audit.audit_gallery`, whose options it takes.
+
+        Samples are named by their numbers.
+        """
+        version = self._current.version
+        gathered, ids = self._samples(version)
+        numbers = self.store.at(version).sample_numbers()
         return audit_gallery(
-            gathered.rows, ids, concentration=gathered.concentration, media=gathered.media,
+            gathered.rows, ids, concentration=gathered.concentration, media=gathered.media, sample_id=numbers.astype(str),
             **{"target_fpir": self.settings.target_fpir, **options},
         )  # fmt: skip
 
@@ -161,7 +214,8 @@ class LiveGallery:
 
     def status(self) -> LiveStatus:
         """The gallery in numbers."""
-        return LiveStatus.of(self.store.status(), self._current, read_only=self.read_only)
+        now = LiveStatus.of(self.store.status(), self._current, read_only=self.read_only)
+        return now if self._unreadable is None else replace(now, doubts=(str(self._unreadable), *now.doubts))
 
     # Changing
 
@@ -180,9 +234,9 @@ class LiveGallery:
         self._check_weights(fields)
         return self._followed(self.store.replace(X, ids, **fields))
 
-    def remove(self, ids: Iterable[SubjectId], *, by: str | None = None) -> int:
-        """Subjects leave with their samples; :meth:`undo` brings them back until they are erased. Returns the version."""
-        return self._followed(self.store.remove(ids, by=by))
+    def remove(self, ids: SubjectId | Iterable[SubjectId], *, by: str | None = None) -> int:
+        """One subject or several leave with their samples; :meth:`undo` brings them back until erased. Returns the version."""
+        return self._followed(self.store.remove(several(ids), by=by))
 
     def remove_samples(self, samples: Iterable[int], *, by: str | None = None) -> int:
         """Samples leave, by number; each subject concerned keeps at least one."""
@@ -192,9 +246,13 @@ class LiveGallery:
         """A subject gets another id and keeps its number."""
         return self._followed(self.store.rename(old, new, by=by))
 
-    def merge(self, ids: Iterable[SubjectId], *, into: SubjectId, by: str | None = None) -> int:
+    def update(self, ids: SubjectId | Iterable[SubjectId], **fields: Any) -> int:
+        """Change what is said about subjects; the fields are those of :meth:`holue.store.protocol.Store.update`."""
+        return self._followed(self.store.update(several(ids), **fields))
+
+    def merge(self, ids: SubjectId | Iterable[SubjectId], *, into: SubjectId, by: str | None = None) -> int:
         """Subjects turn out to be one: all samples go to ``into``, and the others leave."""
-        return self._followed(self.store.merge(ids, into=into, by=by))
+        return self._followed(self.store.merge(several(ids), into=into, by=by))
 
     def split(self, old: SubjectId, samples: Iterable[int], *, new: SubjectId, by: str | None = None) -> int:
         """A subject turns out to be two: some samples, by number, go to a new subject."""
@@ -204,10 +262,12 @@ class LiveGallery:
         """Put back everything that a change touched, the last one by default."""
         return self._followed(self.store.undo(version, by=by))
 
-    def erase(self, ids: Iterable[SubjectId] = (), *, numbers: Iterable[int] = (), by: str | None = None) -> Receipt:
+    def erase(
+        self, ids: SubjectId | Iterable[SubjectId] = (), *, numbers: Iterable[int] = (), by: str | None = None
+    ) -> Receipt:
         """Erase subjects from every file of the home, snapshots and the template cache included; nothing brings them back."""
         with self._follower.erasing():
-            receipt = self.store.erase(ids, numbers=numbers, by=by)
+            receipt = self.store.erase(several(ids), numbers=numbers, by=by)
         return self._followed(receipt)
 
     def purge(
@@ -219,6 +279,18 @@ class LiveGallery:
         with self._follower.erasing():
             purged = self.store.purge(now=now, by=by)
         return self._followed(purged)
+
+    def change_settings(self, *, by: str | None = None, **given: Any) -> None:
+        """Keep other settings, durably: ``target_fpir`` from the next calibration on, the rest of ``CHANGEABLE`` at once."""
+        for name in given.keys() - set(CHANGEABLE):
+            raise InvalidParameterError(
+                f"{name!r} holds for the gallery's whole life; {', '.join(CHANGEABLE)} can change"
+            )
+        with self._lock:
+            keep_settings(self.store, {**plain_settings(self.settings), **given}, by=by)
+            self.settings = settings_of(self.store, {})
+            now = self._current
+            self._current = self._version_of(now.version, now.gallery, now.calibrated)
 
     def snapshot(self, name: str | None = None, *, by: str | None = None) -> object:
         """A copy of the store as it is now, calibrations included; writing may go on meanwhile."""
@@ -238,37 +310,35 @@ class LiveGallery:
         gallery: Gallery | tuple[object, ...] | None = None,
         model: str | None = None,
         by: str | None = None,
+        activate: bool = True,
+        source: Source | None = None,
     ) -> CalibrationEntry:
         """Set the operating point and learn how far to trust answers, durably; changes may go on meanwhile.
 
         Without arguments it learns from the enrolled samples, each left out in turn. Probes ``X`` of the subjects ``y`` are as in
-        :meth:`holue.recognition.recognizer.OpenSetRecognizer.calibrate`.
+        :meth:`holue.recognition.recognizer.OpenSetRecognizer.calibrate`; ``source="reviews"`` says that people decided whom they
+        show. With ``activate=False`` it is a candidate, which answers nothing until :meth:`activate`.
         """
         self.check_model(model)
-        now = self._current
-        moment = now.moment
-        source: ValidationSource
-        if X is None:
-            gathered, ids = self._samples(now.version)
-            kappa, weighting = gathered.concentration, self.settings.weighting
-            source = LeftOutProbes.of(
-                self.settings.method, gathered.rows, ids, kappa, gathered.media, weighting, moment.state.gallery
-            )
-        else:
-            searched = validation_gallery(gallery, moment.state.gallery, self.settings.weighting)
-            source = ValidationProbes.of(moment.probes(X, concentration), y, searched, moment.state.gallery)
-        learned = calibrated(source, self.settings)
-        state = moment.state.calibrated(learned, self.settings.hold, moment.state.lineage)
+        learned_from, now = made_from(X, source), self._current
+        state, fallbacks = learn(now, self._left_out, X, y, concentration, gallery, self.dim)
         with self._lock:
-            entry = self._calibrations.keep(
-                state, made_at=now.version, since=self._current.version, by=by,
-                source="leave-one-out" if X is None else "probes",
-            )  # fmt: skip
-            # Read back, so that this process answers with the same bits as the next one.
-            self._follow(self._calibrations.load(entry, self.settings))
-        for fallback in learned.fallbacks:
-            if self.settings.threshold is None or fallback.setting != "hold":
-                warnings.warn(str(fallback), FallbackWarning, stacklevel=2)
+            since = self._current.version if activate else None
+            stored = self._calibrations.keep(
+                state, self.settings, made_at=now.version, since=since, by=by, source=learned_from
+            )
+            if activate:
+                self._unreadable = None
+                self._follow(stored)
+        for fallback in fallbacks:
+            warnings.warn(str(fallback), FallbackWarning, stacklevel=2)
+        return stored.entry
+
+    def activate(self, number: int | None, *, by: str | None = None) -> CalibrationEntry | None:
+        """From now on this calibration answers, a candidate or an older one; with None no calibration does. Durable."""
+        with self._lock:
+            entry = self._calibrations.activate(number, since=self._current.version, by=by)
+            self._follow(None if entry is None else self._calibrations.load(entry, self.settings))
         return entry
 
     # Inside
@@ -288,19 +358,32 @@ class LiveGallery:
     def _version_of(
         self, version: int, gallery: Gallery | None, calibration: StoredCalibration | None
     ) -> GalleryVersion:
-        return GalleryVersion.of(version, self.settings, gallery, calibration, self._cell)
+        missing = Missing.of(self.store, version)
+        return GalleryVersion.of(version, self.settings, gallery, calibration, self._cell, missing, self.rotation)
 
     def _newest_calibration(self, known: StoredCalibration | None) -> StoredCalibration | None:
-        entries = self._calibrations.entries()
-        if not entries or (known is not None and known.entry == entries[-1]):
-            return known
-        return self._calibrations.load(entries[-1], self.settings)
+        entry = self._calibrations.active()
+        if entry is None or (known is not None and known.entry.number == entry.number):
+            return known if entry is not None else None
+        self._unreadable = None
+        try:
+            return self._calibrations.load(entry, self.settings)
+        except CorruptStoreError as error:  # the next calibration takes its place; until then nobody is answered
+            self._unreadable = error
+            return None
+
+    def _left_out(self, now: GalleryVersion) -> LeftOutProbes:
+        gathered, ids = self._samples(now.version)
+        kappa, weighting = gathered.concentration, self.settings.weighting
+        return LeftOutProbes.of(
+            self.settings.method, gathered.rows, ids, kappa, gathered.media, weighting, now.moment.state.gallery
+        )
 
     def _samples(self, version: int | None = None) -> tuple[Gathered, Any]:
         view = self.store.at(self._current.version if version is None else version)
-        gathered = Gathered.from_view(view)
-        numbers, place = np.unique(gathered.owners, return_inverse=True)
-        return gathered, subject_ids(view, numbers)[place] if len(numbers) else as_subjects([])
+        gathered, names = Gathered.with_names(view)
+        place = np.searchsorted(np.fromiter(names, np.int64, len(names)), gathered.owners)
+        return gathered, as_ids(list(names.values()))[place] if names else as_subjects([])
 
     def check_model(self, model: str | None) -> None:
         """Refuse embeddings of another model than the gallery was made for; None says nothing."""
@@ -315,3 +398,8 @@ class LiveGallery:
             raise InvalidConcentrationError(
                 "weighting='concentration' needs concentration, one per sample; pass it, or open with weighting='uniform'"
             )
+
+
+def several(ids: SubjectId | Iterable[SubjectId]) -> Iterable[SubjectId]:
+    """A single id as a list of one; a string is an id, not its letters."""
+    return [ids] if isinstance(ids, str | int | np.integer) else ids

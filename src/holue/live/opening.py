@@ -1,4 +1,4 @@
-"""Opening: where a gallery lives is told by its path or URL, in this one place."""
+"""Opening: a path or URL says where a gallery is stored; only this file reads it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from holue.errors import InvalidParameterError
-from holue.live.kept_settings import has_settings, keep_settings
+from holue.live.kept_settings import check_settings, has_settings, keep_settings
 from holue.live.live_gallery import LiveGallery
+from holue.live.protection import VARIABLE, is_protected, key_in
+from holue.live.protection import protect as protect_gallery
+from holue.live.template_cache import TemplateCache
 from holue.store.memory import MemoryStore
 from holue.store.protocol import Store
 from holue.store.sqlite.home import DERIVED
-from holue.store.sqlite.store import SqliteStore
+from holue.store.sqlite.store import Damaged, SqliteStore
 
 MEMORY = ":memory:"
 
@@ -24,14 +27,23 @@ def open(
     dim: int | None = None,
     model: str | None = None,
     read_only: bool = False,
+    damaged: Damaged = "refuse",
+    protect: bool = False,
     **settings: Any,
 ) -> LiveGallery:
-    """Open a living gallery: a directory, a ``postgresql://`` URL, or ``":memory:"``.
+    """Open a gallery: a directory, a ``postgresql://`` URL, or ``":memory:"``.
 
     With ``create=True`` a gallery that does not exist is made, for embeddings of ``dim`` numbers from ``model`` (the fingerprint
     of the embedding model); both hold for its whole life. The settings are those of
     :class:`holue.recognition.recognizer.OpenSetRecognizer` (``method``, ``target_fpir``, ``threshold``, ``search`` …): they are
     kept when a gallery is made, and given later they hold for this opening.
+
+    A damaged directory is refused. With ``damaged="serve"`` and ``read_only=True`` every byte is read, and what is damaged is
+    left out. Then every decision is "incomplete", since the probe may show a subject that is missing; ``status().missing`` names
+    those.
+
+    A gallery made with ``protect=True`` stores its samples turned by a secret rotation, whose key is in the environment
+    (``HOLUE_TEMPLATE_KEY``) whenever it is opened; see :mod:`holue.live.protection`.
 
     >>> import holue, tempfile
     >>> home = tempfile.mkdtemp() + "/gallery"
@@ -42,6 +54,7 @@ def open(
     array(['bob'], dtype=object)
     """
     name = os.fspath(path)
+    _check_damaged(name, damaged, read_only)
     made = _is_missing(name)
     if made and read_only:
         raise InvalidParameterError(
@@ -49,38 +62,55 @@ def open(
         )
     if made and dim is None and (create or name == MEMORY):
         raise InvalidParameterError("dim is needed to create a gallery: the number of coordinates of an embedding")
+    if made:
+        check_settings(settings, model)
     store: Store
     if name == MEMORY:
         store = MemoryStore(dim=dim or 0, model=model)
     elif _is_url(name):
         store, made = _on_server(name, create, dim, model)
     elif made and create:
-        store = SqliteStore.create(name, dim=dim or 0, model=model)
+        store = created_store(name, dim=dim or 0, model=model)
     else:
         made = False
-        store = SqliteStore.open(name, write=not read_only, dim=dim, model=model)
+        store = SqliteStore.open(name, write=not read_only, damaged=damaged, dim=dim, model=model)
     try:
         if made or (
             create and not has_settings(store)
         ):  # an earlier creation may have been interrupted before they were kept
+            if protect:
+                protect_gallery(store, key_in(VARIABLE))
             keep_settings(store, settings)
-        cache = store.path / DERIVED / "templates" if isinstance(store, SqliteStore) else None
-        return LiveGallery(store, settings, cache=cache, read_only=read_only)
+        if protect and not is_protected(store):
+            raise InvalidParameterError(f"{name} was made without protect=True; make a new gallery, and enrol into it")
+        return LiveGallery(store, settings, cache=_cache(store), read_only=read_only)
     except BaseException:
         store.close()
         raise
 
 
 def restore(snapshot: str | os.PathLike[str], path: str | os.PathLike[str]) -> LiveGallery:
-    """A new gallery from a snapshot, which stays as it is; names, scores and decisions are the same bit for bit."""
-    name = os.fspath(path)
+    """A new gallery from a snapshot or another gallery, which stays; names, scores and decisions are the same bit for bit.
+
+    Each of the two is a directory or a ``postgresql://`` URL, so a gallery moves from one home to the other.
+    """
+    source, name = os.fspath(snapshot), os.fspath(path)
+    if _is_url(source) or _is_url(name):
+        from holue.store.postgres import moving
+
+        moving.restore(source, name)
+    else:
+        SqliteStore.restore(source, name).close()
+    return open(path)
+
+
+def created_store(name: str, *, dim: int, model: str | None) -> Store:
+    """A new store at a path or URL; an error where there is one already."""
     if _is_url(name):
         from holue.store.postgres.store import PostgresStore
 
-        PostgresStore.restore(os.fspath(snapshot), name).close()
-    else:
-        SqliteStore.restore(snapshot, path).close()
-    return open(path)
+        return PostgresStore.create(name, dim=dim, model=model)
+    return SqliteStore.create(name, dim=dim, model=model)
 
 
 def _on_server(url: str, create: bool, dim: int | None, model: str | None) -> tuple[Store, bool]:
@@ -91,7 +121,24 @@ def _on_server(url: str, create: bool, dim: int | None, model: str | None) -> tu
         return PostgresStore.open(url, dim=dim, model=model), False
     if dim is None:
         raise InvalidParameterError("dim is needed to create a gallery: the number of coordinates of an embedding")
-    return PostgresStore.create(url, dim=dim, model=model), True
+    return created_store(url, dim=dim, model=model), True
+
+
+def _check_damaged(name: str, damaged: str, read_only: bool) -> None:
+    if damaged not in ("refuse", "serve"):
+        raise InvalidParameterError(f"damaged must be 'refuse' or 'serve', got {damaged!r}")
+    if damaged == "serve" and (_is_url(name) or not read_only):
+        raise InvalidParameterError(
+            f"{name} cannot be opened with damaged='serve': that is for a directory, and with read_only=True"
+        )
+
+
+def _cache(store: Store) -> TemplateCache:
+    """Where templates are kept: in the home, or in the local copy of a gallery on a server, if that is kept."""
+    if isinstance(store, SqliteStore):
+        return TemplateCache(store, store.path / DERIVED / "templates")
+    derived = getattr(store, "derived", None)
+    return TemplateCache(store, None) if derived is None else TemplateCache(derived, derived.path / "templates")
 
 
 def _is_url(name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from holue.live.version import GalleryVersion
 from holue.recognition.saved.recognizer_folder import plain_settings
-from holue.store.values import Status
+from holue.store.values import Problem, Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,8 @@ class LiveStatus:
     achieved_fpir: float | None
     doubts: tuple[str, ...]
     settings: dict[str, Any]
+    missing: tuple[int, ...] = ()  # numbers of subjects that could not be read, wholly or in part
+    damage: tuple[Problem, ...] = ()  # found at opening, where the rest of a damaged gallery was asked for
 
     @classmethod
     def of(cls, store: Status, now: GalleryVersion, *, read_only: bool) -> LiveStatus:
@@ -42,6 +44,8 @@ class LiveStatus:
             None if point is None else point.achieved_fpir,
             tuple(str(doubt) for doubt in now.doubts()),
             plain_settings(now.settings),
+            now.missing.subjects,
+            now.missing.damage,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,12 +10,12 @@ import json
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from holue.artifact import read_artifact, write_artifact
 from holue.errors import ArtifactError, CannotWriteError
 from holue.gallery.gallery import Gallery
-from holue.store.protocol import Store
-from holue.store.values import Int64Array, Problem
+from holue.store.values import Problem
 
 KIND = "templates"
 NAME = "templates"
@@ -25,46 +25,57 @@ SMALLEST = 10_000
 
 @dataclass(frozen=True, eq=False)
 class CachedTemplates:
-    """A gallery as it was in a version, and the numbers of its rows."""
+    """A gallery as it was in a version."""
 
     version: int
-    numbers: Int64Array
     gallery: Gallery
+
+
+class Words(Protocol):
+    """Where the random word is kept: the store, or the local copy of a server's store."""
+
+    def artifact(self, name: str) -> bytes | None:
+        """Bytes kept under a name."""
+
+    def put_artifact(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name."""
 
 
 class TemplateCache:
     """The cache of one store, in a folder of its home; where there is no folder it holds nothing."""
 
-    def __init__(self, store: Store, folder: Path | None) -> None:
-        self._store, self._folder = store, folder
+    def __init__(self, words: Words, folder: Path | None) -> None:
+        self._words, self._folder = words, folder
 
     def read(self, weighting: str) -> CachedTemplates | None:
         """What was kept, or None where it is not there, not whole or not of this store; directions are mapped, not compared."""
-        word = self._store.artifact(NAME)
+        word = self._words.artifact(NAME)
         if self._folder is None or word is None:
             return None
         try:
             content, arrays = read_artifact(self._folder, KIND, mapped="directions")
             if content["word"] != json.loads(word)["word"] or content["weighting"] != weighting:
                 return None
-            gallery = Gallery.of(arrays["subjects"], arrays["directions"], concentrations=arrays.get("concentrations"))
-            return CachedTemplates(content["version"], arrays["numbers"], gallery)
+            gallery = Gallery.of(
+                arrays["subjects"], arrays["directions"], concentrations=arrays.get("concentrations"), numbers=arrays["numbers"]
+            )  # fmt: skip
+            return CachedTemplates(content["version"], gallery)
         except (ArtifactError, KeyError):
             return None
 
-    def write(self, version: int, weighting: str, numbers: Int64Array, gallery: Gallery) -> None:
-        """Keep a gallery whose rows are in the order of ``numbers``; a disk that is full is no error, only a slower opening."""
-        if self._folder is None:
+    def write(self, version: int, weighting: str, gallery: Gallery) -> None:
+        """Keep a gallery; a disk that is full is no error, only a slower opening."""
+        if self._folder is None or not self._folder.parents[1].is_dir():  # a local copy may have been replaced
             return
         word = secrets.token_hex(16)
-        arrays = {"numbers": numbers, "subjects": gallery.subjects, "directions": gallery.directions}
+        arrays = {"numbers": gallery.numbers, "subjects": gallery.subjects, "directions": gallery.directions}
         if gallery.concentrations is not None:
             arrays["concentrations"] = gallery.concentrations
         try:
             write_artifact(self._folder, KIND, {"version": version, "weighting": weighting, "word": word}, arrays)
         except (CannotWriteError, OSError):
             return
-        self._store.put_artifact(NAME, json.dumps({"version": version, "word": word}).encode())
+        self._words.put_artifact(NAME, json.dumps({"version": version, "word": word}).encode())
 
     def problems(self) -> list[Problem]:
         """Damage: the cache is read whole and compared with its checksums."""

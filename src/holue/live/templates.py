@@ -66,6 +66,29 @@ class Gathered:
         )
 
     @classmethod
+    def empty(cls, dim: int) -> Gathered:
+        """No samples."""
+        return cls(np.empty(0, np.int64), np.empty((0, dim), np.float32), None, None)
+
+    @classmethod
+    def with_names(cls, view: View, chosen: set[int] | None = None) -> tuple[Gathered, dict[int, SubjectId]]:
+        """The samples of a version, or of some subjects, and the ids of their subjects, in the order of their numbers.
+
+        Whoever is erased meanwhile is left out: rows are overwritten only after the names are gone, so names are asked for last.
+        """
+        if chosen is None:
+            gathered = cls.from_view(view)
+            names = dict(view.names())
+        else:
+            there = [number for number, _ in view.names(sorted(chosen))]
+            gathered = cls.from_view(view, np.array(there, np.int64)) if there else cls.empty(view.dim)
+            names = dict(view.names(there)) if there else {}
+        known = np.isin(gathered.owners, np.fromiter(names, np.int64, len(names)))
+        kept = gathered if known.all() else gathered._take(known)
+        owners = np.unique(kept.owners)
+        return kept, names if len(owners) == len(names) else {number: names[number] for number in owners.tolist()}
+
+    @classmethod
     def from_store(cls, store: Store, subjects: Sequence[Subject]) -> Gathered:
         """The samples that some subjects have now."""
         samples = [sample for subject in subjects for sample in store.samples(subject.id)]
@@ -120,50 +143,32 @@ class Gathered:
         return Gathered(self.owners[keep], self.rows[keep], kappa, None if self.media is None else self.media[keep])
 
 
-def built(view: View, weighting: str) -> tuple[Int64Array, Gallery | None]:
-    """The gallery of a version, in the order of the subjects' numbers; None where nobody is enrolled."""
-    gathered = Gathered.from_view(view)
-    if not len(gathered):
-        return np.empty(0, np.int64), None
-    numbers, templates = gathered.sound(weighting).pooled(weighting)
-    return numbers, assembled(subject_ids(view, numbers), templates)
-
-
-def assembled(subjects: Subjects, templates: Embeddings) -> Gallery:
-    """A gallery of templates that are pooled already."""
-    return Gallery.of(subjects, templates.directions, concentrations=templates.concentrations)
-
-
-def subject_ids(view: View, numbers: Int64Array) -> Subjects:
-    """The ids of some numbers, ascending, in a version."""
-    pairs = view.names()
-    if len(pairs) != len(numbers):
-        wanted = set(numbers.tolist())
-        pairs = [pair for pair in pairs if pair[0] in wanted]
-    return _as_ids([subject for _, subject in pairs])
+def built(view: View, weighting: str) -> Gallery | None:
+    """The gallery of a version, under the store's numbers; None where nobody is enrolled."""
+    gathered, names = Gathered.with_names(view)
+    return changed(None, set(), names, gathered, weighting)
 
 
 def changed(
-    gallery: Gallery | None,
-    leaving: Sequence[SubjectId],
-    coming: Mapping[int, SubjectId],
-    gathered: Gathered,
-    weighting: str,
+    gallery: Gallery | None, concerned: set[int], coming: Mapping[int, SubjectId], gathered: Gathered, weighting: str
 ) -> Gallery | None:
-    """The next gallery: some ids leave it, then the subjects ``coming`` (number and id) are pooled; nobody else is touched."""
-    if gallery is not None and leaving:
-        gallery = None if len(leaving) == len(gallery) else gallery.remove(list(leaving))
+    """The next gallery: of the numbers ``concerned`` those ``coming`` (with their ids) are pooled, the others are not there.
+
+    Nobody else is touched.
+    """
+    gone = np.array(sorted(concerned), np.int64)
     if not coming:
-        return gallery
-    sound = gathered.sound(weighting)
-    if gallery is None:
-        numbers, templates = sound.pooled(weighting)
-        return assembled(_as_ids([coming[number] for number in numbers.tolist()]), templates)
-    ids = _as_ids([coming[number] for number in sound.owners.tolist()])
-    return gallery.enroll(sound.rows, ids, **sound.how(weighting))
+        later = None if gallery is None else gallery.without(gone)
+    else:
+        numbers, templates = gathered.sound(weighting).pooled(weighting)
+        ids = as_ids([coming[number] for number in numbers.tolist()])
+        if gallery is None:
+            return Gallery.of(ids, templates.directions, concentrations=templates.concentrations, numbers=numbers)
+        later = gallery.exchanged(gone, numbers, ids, templates)
+    return None if later is None or not len(later) else later
 
 
-def _as_ids(ids: list[SubjectId]) -> Subjects:
+def as_ids(ids: list[SubjectId]) -> Subjects:
     """Ids of a store, which are all strings or all integers, as an array, without looking at each one."""
     return as_subjects(np.array(ids))
 

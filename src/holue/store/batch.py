@@ -5,11 +5,24 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
 from holue.errors import InvalidEmbeddingsError, InvalidInputError, InvalidParameterError, InvalidSubjectsError
 from holue.store.values import BadRow, Float32Array, Float64Array, Int64Array, SubjectId
+
+
+class SampleFields(TypedDict, total=False):
+    """What can be said about the samples of a batch: one value for all, or one per row."""
+
+    medium: str | Sequence[str]  # the photograph or recording a sample comes from
+    concentration: object
+    time: object  # seconds since 1970; now where it is not given
+    origin: str | Sequence[str | None] | None
+    by: str | None  # who enrols them
+    model: str | None  # the fingerprint of the model that made them, compared with the store's
+    skip_bad: bool  # enrol the good rows and list the others
 
 
 @dataclass(frozen=True, eq=False)

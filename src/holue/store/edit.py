@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,15 +33,44 @@ class Edit:
 
 @dataclass(frozen=True, eq=False)
 class Touched:
-    """What a past change touched: the states before it, and the last version that touched the same."""
+    """What a past change touched: the states before it, and the last version that touched the same and still stands."""
 
     subjects: list[tuple[int, Subject | None]]  # number, and its state before (None: it was not enrolled)
     samples: list[tuple[int, int | None]]  # number, and whose it was before
-    last_touched: int  # the greatest version that changed any of them
+    last_touched: (
+        int  # the greatest version that changed any of them and was not undone; not more than the change's own if none
+    )
+    undone_by: int | None = None  # the version that undid the change, and was not undone itself
+
+
+def undone_since(version: int, later: Iterable[tuple[int, int | None]]) -> tuple[set[int], int | None]:
+    """Of the changes after a version (each with the one it undoes): those that have no effect, and which one undid the version.
+
+    A change that was undone and the undo of it have no effect together, unless the undo was undone in turn.
+
+    >>> undone_since(2, [(3, None), (4, 3)])
+    ({3, 4}, None)
+    >>> undone_since(2, [(3, None), (4, 3), (5, 4), (6, 2)])
+    ({4, 5}, 6)
+    """
+    without_effect: set[int] = set()
+    undone_by = None
+    for change, undoes in sorted(later, reverse=True):
+        if undoes is None or change in without_effect:
+            continue
+        if undoes == version:
+            undone_by = change
+        elif undoes > version:
+            without_effect |= {change, undoes}
+    return without_effect, undone_by
 
 
 def undo_edit(version: int, touched: Touched, by: str | None) -> Edit:
     """The edit that puts everything a change touched back to what it was before."""
+    if touched.undone_by is not None:
+        raise InvalidParameterError(
+            f"version {version} was undone by version {touched.undone_by}; undo that to have the change again"
+        )
     if touched.last_touched > version:
         raise InvalidParameterError(
             f"version {version} cannot be undone: version {touched.last_touched} changed the same subjects; undo that first"

@@ -19,7 +19,7 @@ import numpy as np
 
 from holue.errors import InvalidParameterError, StoreError
 from holue.store.commit import CommitQueue
-from holue.store.edit import Edit, Touched
+from holue.store.edit import Edit, Touched, undone_since
 from holue.store.values import (
     NOBODY,
     Change,
@@ -99,7 +99,11 @@ class _Memory:
         subjects = self._kept([*after.touched_subjects, *new_subjects], [v.subjects for v in self.versions.values()])
         samples = self._kept([*after.touched_samples, *new_samples], [v.samples for v in self.versions.values()])
         last = 0
+        changes = [(later, state.undoes) for later, state in self.versions.items() if later > version]
+        without_effect, undone_by = undone_since(version, changes)
         for later, state in self.versions.items():
+            if later in without_effect:
+                continue
             if {*subjects} & self._touched_in(later, state, "subject") or {*samples} & self._touched_in(
                 later, state, "sample"
             ):
@@ -108,6 +112,7 @@ class _Memory:
             [(number, before.subjects[number][0] if number in before.subjects else None) for number in subjects],
             [(sample, before.samples[sample][0] if sample in before.samples else None) for sample in samples],
             last,
+            undone_by,
         )
 
     def removed(self, ids: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
@@ -228,8 +233,9 @@ class MemoryStore(Verbs):
         by_id = {subject.id: subject for subject in subjects.values()}
         nothing = np.empty(0, np.int64)
 
-        def names() -> list[tuple[int, SubjectId]]:
-            return [(number, subject.id) for number, subject in sorted(subjects.items())]
+        def names(numbers: Sequence[int] | None = None) -> list[tuple[int, SubjectId]]:
+            among = subjects if numbers is None else subjects.keys() & set(numbers)
+            return [(number, subjects[number].id) for number in sorted(among)]
 
         segments = (segment,) if numbers else ()
         return View(

@@ -6,9 +6,10 @@ A home has its own ways to be created, opened and restored; everything else is h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, Unpack
 
+from holue.store.batch import SampleFields
 from holue.store.values import (
     UNCHANGED,
     Change,
@@ -39,6 +40,7 @@ class Store(Protocol):
 
     dim: int
     model: str | None
+    damage: tuple[Problem, ...]  # found at opening, where the rest of a damaged store was asked for
 
     def close(self) -> None:
         """Let another writer in; everything acknowledged is kept already."""
@@ -70,48 +72,18 @@ class Store(Protocol):
         X: object,
         ids: Iterable[SubjectId],
         *,
-        medium: str | Sequence[str] = "",
-        concentration: object = None,
-        time: object = None,
-        origin: str | Sequence[str | None] | None = None,
-        by: str | None = None,
         metadata: Mapping[SubjectId, Mapping[str, Any]] | None = None,
         retain_until: float | Mapping[SubjectId, float] | None = None,
         consent: str | Mapping[SubjectId, str] | None = None,
         purpose: str | Mapping[SubjectId, str] | None = None,
-        model: str | None = None,
-        skip_bad: bool = False,
+        **fields: Unpack[SampleFields],
     ) -> Enrolled:
         """Enrol new subjects, all or nothing."""
 
-    def add_samples(
-        self,
-        X: object,
-        ids: Iterable[SubjectId],
-        *,
-        medium: str | Sequence[str] = "",
-        concentration: object = None,
-        time: object = None,
-        origin: str | Sequence[str | None] | None = None,
-        by: str | None = None,
-        model: str | None = None,
-        skip_bad: bool = False,
-    ) -> Enrolled:
+    def add_samples(self, X: object, ids: Iterable[SubjectId], **fields: Unpack[SampleFields]) -> Enrolled:
         """Give enrolled subjects more samples, all or nothing."""
 
-    def replace(
-        self,
-        X: object,
-        ids: Iterable[SubjectId],
-        *,
-        medium: str | Sequence[str] = "",
-        concentration: object = None,
-        time: object = None,
-        origin: str | Sequence[str | None] | None = None,
-        by: str | None = None,
-        model: str | None = None,
-        skip_bad: bool = False,
-    ) -> Enrolled:
+    def replace(self, X: object, ids: Iterable[SubjectId], **fields: Unpack[SampleFields]) -> Enrolled:
         """Give enrolled subjects new samples in place of all they had."""
 
     def remove(self, ids: Iterable[SubjectId], *, by: str | None = None) -> int:
@@ -146,6 +118,9 @@ class Store(Protocol):
 
     def erase(self, ids: Iterable[SubjectId] = (), *, numbers: Iterable[int] = (), by: str | None = None) -> Receipt:
         """Erase subjects and all their samples; nothing brings them back."""
+
+    def erasable(self, ids: Iterable[SubjectId] = (), *, numbers: Iterable[int] = ()) -> list[int]:
+        """The numbers of the subjects that ``erase`` would erase."""
 
     def purge(
         self, *, now: float | None = None, dry_run: bool = False, by: str | None = None

@@ -11,16 +11,16 @@ import json
 import time as clock
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from holue.errors import InvalidEmbeddingsError, InvalidParameterError, InvalidSubjectsError
-from holue.store.batch import Batch, check_batch
+from holue.store.batch import Batch, SampleFields, check_batch
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit, renamed, undo_edit
 from holue.store.state import State
-from holue.store.values import UNCHANGED, Enrolled, Receipt, Subject, SubjectId, Unchanged
+from holue.store.values import UNCHANGED, Enrolled, Problem, Receipt, Subject, SubjectId, Unchanged
 
 
 class Verbs(ABC):
@@ -28,6 +28,7 @@ class Verbs(ABC):
 
     dim: int
     model: str | None
+    damage: tuple[Problem, ...] = ()
     _queue: CommitQueue
 
     @property
@@ -48,27 +49,18 @@ class Verbs(ABC):
         X: object,
         ids: Iterable[SubjectId],
         *,
-        medium: str | Sequence[str] = "",
-        concentration: object = None,
-        time: object = None,
-        origin: str | Sequence[str | None] | None = None,
-        by: str | None = None,
         metadata: Mapping[SubjectId, Mapping[str, Any]] | None = None,
         retain_until: float | Mapping[SubjectId, float] | None = None,
         consent: str | Mapping[SubjectId, str] | None = None,
         purpose: str | Mapping[SubjectId, str] | None = None,
-        model: str | None = None,
-        skip_bad: bool = False,
+        **fields: Unpack[SampleFields],
     ) -> Enrolled:
         """Enrol new subjects, all or nothing; rows with the same id are samples of one subject.
 
-        ``metadata`` is keyed by id; ``retain_until``, ``consent`` and ``purpose`` hold for all, or are keyed by id.
+        ``metadata`` is keyed by id; ``retain_until``, ``consent`` and ``purpose`` hold for all, or are keyed by id. The further
+        fields are those of :class:`holue.store.batch.SampleFields`.
         """
-        self._check_model(model)
-        batch = check_batch(
-            X, ids, dim=self.dim, medium=medium, concentration=concentration, time=time, origin=origin,
-            enrolled_by=by, skip_bad=skip_bad,
-        )  # fmt: skip
+        batch, by, skip_bad = self._checked(X, ids, fields)
         described = {subject: _as_json(said, f"metadata of {subject!r}") for subject, said in (metadata or {}).items()}
         _check_fields(batch.ids, metadata=metadata, retain_until=retain_until, consent=consent, purpose=purpose)
 
@@ -95,25 +87,9 @@ class Verbs(ABC):
 
         return self._queue.submit(work)
 
-    def add_samples(
-        self,
-        X: object,
-        ids: Iterable[SubjectId],
-        *,
-        medium: str | Sequence[str] = "",
-        concentration: object = None,
-        time: object = None,
-        origin: str | Sequence[str | None] | None = None,
-        by: str | None = None,
-        model: str | None = None,
-        skip_bad: bool = False,
-    ) -> Enrolled:
+    def add_samples(self, X: object, ids: Iterable[SubjectId], **fields: Unpack[SampleFields]) -> Enrolled:
         """Give enrolled subjects more samples, all or nothing."""
-        self._check_model(model)
-        batch = check_batch(
-            X, ids, dim=self.dim, medium=medium, concentration=concentration, time=time, origin=origin,
-            enrolled_by=by, skip_bad=skip_bad,
-        )  # fmt: skip
+        batch, by, skip_bad = self._checked(X, ids, fields)
 
         def work() -> Enrolled:
             kept, numbers = self._of_enrolled(batch, skip_bad)
@@ -121,25 +97,9 @@ class Verbs(ABC):
 
         return self._queue.submit(work)
 
-    def replace(
-        self,
-        X: object,
-        ids: Iterable[SubjectId],
-        *,
-        medium: str | Sequence[str] = "",
-        concentration: object = None,
-        time: object = None,
-        origin: str | Sequence[str | None] | None = None,
-        by: str | None = None,
-        model: str | None = None,
-        skip_bad: bool = False,
-    ) -> Enrolled:
+    def replace(self, X: object, ids: Iterable[SubjectId], **fields: Unpack[SampleFields]) -> Enrolled:
         """Give enrolled subjects new samples in place of all they had."""
-        self._check_model(model)
-        batch = check_batch(
-            X, ids, dim=self.dim, medium=medium, concentration=concentration, time=time, origin=origin,
-            enrolled_by=by, skip_bad=skip_bad,
-        )  # fmt: skip
+        batch, by, skip_bad = self._checked(X, ids, fields)
 
         def work() -> Enrolled:
             kept, numbers = self._of_enrolled(batch, skip_bad)
@@ -258,6 +218,13 @@ class Verbs(ABC):
 
         An id names the enrolled subject or, where nobody is enrolled under it, the removed ones that had it last.
         """
+        targets = self.erasable(ids, numbers=numbers)
+        if not targets:
+            raise InvalidSubjectsError("erase needs at least one subject")
+        return self._erase(targets, by)
+
+    def erasable(self, ids: Iterable[SubjectId] = (), *, numbers: Iterable[int] = ()) -> list[int]:
+        """The numbers of the subjects that :meth:`erase` would erase."""
         given, chosen = _listed(ids), [int(number) for number in numbers]
 
         def work() -> list[int]:
@@ -272,10 +239,7 @@ class Verbs(ABC):
             found = [n for s in given for n in ([known[s].number] if s in known else removed[s])]
             return list(dict.fromkeys([*found, *chosen]))
 
-        targets = self._queue.submit(work)
-        if not targets:
-            raise InvalidSubjectsError("erase needs at least one subject")
-        return self._erase(targets, by)
+        return self._queue.submit(work)
 
     def purge(
         self, *, now: float | None = None, dry_run: bool = False, by: str | None = None
@@ -285,6 +249,13 @@ class Verbs(ABC):
         if dry_run or not expired:
             return expired, None
         return expired, self._erase(expired, by)
+
+    def _checked(self, X: object, ids: Iterable[SubjectId], fields: SampleFields) -> tuple[Batch, str | None, bool]:
+        """The rows that passed the checks, who enrols them, and whether bad ones are skipped."""
+        self._check_model(fields.get("model"))
+        by, skip_bad = fields.get("by"), fields.get("skip_bad", False)
+        rest: dict[str, Any] = {name: value for name, value in fields.items() if name not in ("model", "by")}
+        return check_batch(X, ids, dim=self.dim, enrolled_by=by, **rest), by, skip_bad
 
     def _add(self, kind: str, batch: Batch, numbers: Mapping[SubjectId, int], edit: Edit) -> Enrolled:
         owners = np.array([numbers[subject] for subject in batch.ids], dtype=np.int64)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from holue.errors import InvalidParameterError
 from holue.store.values import NOBODY, Float32Array, Int64Array, Segment, Subject, SubjectId
+
+
+class Names(Protocol):
+    """Asks a version for numbers and ids."""
+
+    def __call__(self, numbers: Sequence[int] | None = None) -> list[tuple[int, SubjectId]]:
+        """Number and id of everybody, or of those of some numbers who are enrolled, ascending."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +35,10 @@ class View:
     next_sample: int
     find: Callable[[SubjectId], Subject | None]  # by id, in this version
     get: Callable[[int], Subject | None]  # by number, in this version
-    names: Callable[[], list[tuple[int, SubjectId]]]  # number and id of everybody in this version, ascending
+    names: Names  # number and id of everybody in this version, or of those of some numbers, ascending
     no_medium: int | None = None  # in ``Segment.medium``: none was given
-    missing: tuple[tuple[int, int], ...] = ()  # first and last sample of segments that could not be read
+    missing: tuple[tuple[int, int], ...] = ()  # first and last sample of what could not be read
+    missing_subjects: tuple[int, ...] = ()  # those with samples there, ascending
 
     def subjects_in(self, segment: Segment) -> Int64Array:
         """The subject of each row of a segment in this version; NOBODY where the sample is not there."""
@@ -45,6 +54,11 @@ class View:
 
     def __iter__(self) -> Iterator[tuple[Segment, Int64Array]]:
         return ((segment, self.subjects_in(segment)) for segment in self.segments)
+
+    def sample_numbers(self) -> Int64Array:
+        """The numbers of all samples in this version, in the order in which the segments hold them."""
+        numbers = [np.array(segment.samples[belongs != NOBODY]) for segment, belongs in self]
+        return np.concatenate(numbers) if numbers else np.empty(0, np.int64)
 
     def owners(self, samples: Int64Array) -> Int64Array:
         """The subjects of some samples, which ascend; NOBODY where a sample is not in this version."""

@@ -17,9 +17,9 @@ def approximate_part(found: Result, figures: str | None = None) -> list[str]:
     if not found.get("speed"):
         return []
     lines = [
-        "The lists of neighbours nearest to a probe are read exactly, what the others weigh is estimated with a standard error "
-        "(see [Large galleries](large-galleries.md)). Measured in turn with the exact scan of the same gallery, whose subjects "
-        "come in families of look-alikes; FAISS searches the same lists, as many of them, for the top alone.",
+        "The inverted lists nearest to a probe are read exactly; the sums over all other subjects are estimated, with a standard "
+        "error (see [Large galleries](large-galleries.md)). Measured in turn with the exact scan of the same gallery, whose "
+        "subjects come in families of look-alikes; FAISS searches the same lists, as many of them, for the top alone.",
         "",
     ]
     if figures is not None:

@@ -6,7 +6,9 @@ from holue.bench.page.approximate_page import approximate_part
 from holue.bench.page.changes_page import changes_part
 from holue.bench.page.compressed_page import compressed_part
 from holue.bench.page.extrapolation import extrapolation
+from holue.bench.page.faces_page import faces_part
 from holue.bench.page.markdown import distinct, number, spaced, table
+from holue.bench.page.store_page import live_part, peers_part, store_part
 from holue.bench.page.targets import verdicts
 from holue.bench.sections.section import Result, measured_sections
 from holue.bench.worlds.world import CONCENTRATION, TEMPERATURE
@@ -19,6 +21,8 @@ SYSTEMS = {
     "numpy float32": "holue's answer on the dense matrix of scores",
     "numpy float64": "the posterior as research code writes it: float64 logits N×K and a softmax",
 }
+STORES = {"store", "live", "peers"}
+"""Sections that have a page of their own where nothing else was measured."""
 CAPTION = (
     "Time relative to the bare matrix product of the same size (lower is better): holue gives the top five and four sums over "
     "the whole gallery, FAISS and usearch one neighbour. Right: time per score as the gallery grows."
@@ -30,7 +34,9 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
 
     ``remarks`` are put at the end, ``figures`` is the folder of the pictures, seen from the page.
     """
-    lines = ["# Speed", "", *_introduction(result)]
+    only_stores = set(measured_sections(result)) <= STORES
+    title = "# Speed of the store and of the living gallery" if only_stores else "# Speed"
+    lines = [title, "", *(_about_stores() if only_stores else _about_search()), "", *_machine(result)]
     unfinished = [name for name, part in measured_sections(result).items() if not part["finished"]]
     if unfinished:
         lines += ["", f"**Interrupted, so that some sizes are missing: {', '.join(unfinished)}.**"]
@@ -42,6 +48,10 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
         ("Compressed galleries", compressed_part(result.get("compressed", []))),
         ("Sublinear: approximate evidence", approximate_part(result.get("approximate", {}), figures)),
         ("Subjects who come and go", changes_part(result.get("changes", []))),
+        ("Whole photographs", faces_part(result.get("faces", {}))),
+        ("Durable enrolments", store_part(result.get("store", {}))),
+        ("The living gallery", live_part(result.get("live", []))),
+        ("Beside other stores of embeddings", peers_part(result.get("peers", {}))),
         ("Everything else", _other_costs(result)),
         ("A billion subjects, by arithmetic", extrapolation(result)),
     ):
@@ -52,17 +62,27 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
     return "\n".join(lines) + "\n"
 
 
-def _introduction(result: Result) -> list[str]:
-    machine = result["machine"]
-    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
-    lines = [
+def _about_stores() -> list[str]:
+    return [
+        "This page is made by `holue bench` from what it measured. None of its numbers is typed by hand, except in the remarks "
+        "at the end.",
+        "",
+        "```bash",
+        "holue bench --sections store,live,peers --out runs/store.json",
+        "holue bench --from runs/store.json --page docs/store-speed.md --remarks docs/store-speed-remarks.txt",
+        "```",
+    ]
+
+
+def _about_search() -> list[str]:
+    return [
         "The alternative to holue is a bare nearest-neighbour search. holue gives more (the top five subjects, and the log-mass "
         "and mean score of the whole gallery at two sharpnesses, from which posterior, decision and uncertainty follow), and "
         "should not be slower for it. This page is made by `holue bench` from what it measured; none of its numbers is typed by "
         "hand, except in the remarks at the end, which say where theirs come from.",
         "",
         "```bash",
-        "make bench           # measures into runs/: speed.json, speed.md, pictures (twenty minutes)",
+        "make bench           # measures into runs/: speed, pictures, store-speed (about half an hour)",
         "make bench-all       # and approximate evidence up to ten million subjects (over half an hour)",
         "holue bench --quick  # a look at smaller galleries",
         "holue bench --sections compressed --add --out runs/speed.json  # one section anew",
@@ -79,7 +99,13 @@ def _introduction(result: Result) -> list[str]:
         "| system | what it computes |",
         "|---|---|",
         *(f"| `{name}` | {what} |" for name, what in SYSTEMS.items()),
-        "",
+    ]
+
+
+def _machine(result: Result) -> list[str]:
+    machine = result["machine"]
+    packages = ", ".join(f"{name} {number}" for name, number in machine["packages"].items())
+    lines = [
         f"Measured on {machine['processors']} processors ({machine['architecture']}, {machine['vectors']}), {machine['blas']}, "
         f"Python {machine['python']}, {packages}; {'; '.join(_runs(result))}.",
     ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from holue.bench.page.markdown import cut, percent
+from holue.bench.page.store_targets import store_verdicts
+from holue.bench.page.verdict import Verdict
 from holue.bench.sections.section import Result, Row
 
 FASTER = {"holue float16": 1.7, "holue int8": 3.0}
@@ -14,16 +15,6 @@ MEMORY_BOUND = 100_000
 """Subjects from which that is so."""
 APPROXIMATE_AT = {"subjects": 1_000_000, "dim": 128}
 APPROXIMATE_FASTER, LOG_MASS_OFF, SAME_DECISIONS, COVERED = 10.0, 0.01, 0.999, 0.99
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One target, the worst that was measured for it, and where."""
-
-    target: str
-    measured: str
-    where: str
-    met: bool
 
 
 def verdicts(result: Result) -> list[Verdict]:
@@ -39,6 +30,8 @@ def verdicts(result: Result) -> list[Verdict]:
         *_compressed(result.get("compressed", [])),
         *_approximate(result.get("approximate", {})),
         *_changes(result.get("changes", [])),
+        *_faces(result.get("faces", {})),
+        *store_verdicts(result),
         *_other_costs(result),
         *_start(result),
     ]
@@ -128,6 +121,22 @@ def _changes(rows: list[Row]) -> Iterator[Verdict]:
     ratio, search, probes = max((gone["ratio"], row["search"], gone["probes"]) for row in rows for gone in row["gone"])
     where = f"{search}, {size}, {_count(probes, 'probe')}"
     yield Verdict("a scan with a tenth gone at most 1.15 × a clean one", f"{ratio:.2f}", where, ratio <= 1.15)
+
+
+def _faces(found: Result) -> Iterator[Verdict]:
+    for row in found.get("rows", []):
+        if "cosine_median" not in row:
+            continue
+        where = f"{row['count']} photographs"
+        yield Verdict(
+            "a face found in at least 99 % of photographs", percent(row["found"]), where, row["found"] >= 0.99
+        )
+        for name, limit, text in (
+            ("cosine_median", 0.97, "in the median"),
+            ("cosine_p01", 0.90, "at the 1st percentile"),
+        ):
+            target = f"cosine of a face with its crop aligned before at least {limit:g} {text}"
+            yield Verdict(target, cut(row[name]), where, row[name] >= limit)
 
 
 def _is_wanted(row: Row) -> bool:

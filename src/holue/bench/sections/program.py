@@ -16,8 +16,12 @@ from holue.bench.sections.changes import change_steps
 from holue.bench.sections.compressed import compressed_steps
 from holue.bench.sections.evaluation import evaluation_steps
 from holue.bench.sections.exact import exact_steps
+from holue.bench.sections.faces import face_steps
+from holue.bench.sections.live import live_steps
 from holue.bench.sections.other_costs import other_cost_steps
+from holue.bench.sections.peers import peer_steps
 from holue.bench.sections.section import Result, Step, measured_sections
+from holue.bench.sections.store import store_steps
 from holue.bench.worlds.sizes import FULL, Sizes
 from holue.errors import InvalidFileError, InvalidParameterError
 from holue.progress import Progress
@@ -29,6 +33,10 @@ SECTIONS: dict[str, Callable[[Result, Sizes, int, int], Iterator[Step]]] = {
     "compressed": compressed_steps,
     "approximate": approximate_steps,
     "changes": change_steps,
+    "faces": face_steps,
+    "store": store_steps,
+    "live": live_steps,
+    "peers": peer_steps,
 }
 """What can be measured on its own, in the order in which it is done."""
 USUAL = ("exact", "other-costs")

@@ -11,7 +11,7 @@ from holue.bench.measuring import PAUSE
 class Sizes:
     """The comparison at one gallery size over dimensions, batches and threads; growth; what else a user waits for; compressed
     galleries by subjects and dimensions; approximate evidence by subjects, in memory and mapped from disk; changes of one
-    subject each."""
+    subject each; whole photographs; durable enrolments; living galleries; other stores."""
 
     n_subjects: int = 100_000
     dims: tuple[int, ...] = (512, 128)
@@ -38,6 +38,14 @@ class Sizes:
     changed_subjects: int = 1_000_000
     changed_dim: int = 512
     changes: int = 250
+    photographs: int = 923
+    store_batch: int = 10_000
+    store_dim: int = 512
+    live_subjects: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    live_dim: int = 512
+    live_calls: int = 60
+    peer_subjects: tuple[int, ...] = (20_000, 100_000)
+    peer_dim: int = 512
     pause: float = PAUSE
 
     def in_memory(self) -> Sizes:
@@ -48,7 +56,8 @@ class Sizes:
 FULL = Sizes()
 """Every size. On two idle processors the usual sections take a quarter of an hour, 5 GB of memory and 5 GB of disk; compressed
 galleries seven minutes; approximate evidence eleven minutes and 6 GB of memory, nearly all of it for ten million subjects;
-changes of a gallery of a million some minutes and 6 GB."""
+changes of a gallery of a million some minutes and 6 GB; photographs a minute, where the data is there; living galleries some
+minutes, 6 GB of memory and 9 GB of disk."""
 QUICK = Sizes(
     n_subjects=20_000,
     dims=(128,),
@@ -71,5 +80,13 @@ QUICK = Sizes(
     changed_subjects=40_000,
     changed_dim=128,
     changes=20,
+    photographs=50,
+    store_batch=2_000,
+    store_dim=128,
+    live_subjects=(10_000,),
+    live_dim=128,
+    live_calls=20,
+    peer_subjects=(2_000,),
+    peer_dim=128,
 )
 """A look in a minute."""

@@ -43,9 +43,9 @@ def demo(
     if json:
         print_json(made.document())
     else:
-        from holue.demo.story import story
+        from holue.demo.summary import summary
 
-        for part in story(made, page):
+        for part in summary(made, page):
             console.print(part)
     if open_page:
         typer.launch(str(page))

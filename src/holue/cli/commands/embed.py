@@ -11,8 +11,10 @@ import numpy as np
 import typer
 
 from holue.cli.output import Json, print_json, say
-from holue.embedding.models.embed import embed_to_file
+from holue.embedding.embed import embed_to_file
 from holue.progress import progress_bar
+
+MOST_NAMED = 5
 
 
 def embed(
@@ -26,6 +28,23 @@ def embed(
         list[Path], typer.Argument(metavar="INPUT", help="Folders, zips, lists (.txt), or single files.")
     ],
     out: Annotated[Path, typer.Option(help="The .npz file to write.")],
+    detect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DETECTOR",
+            help="The inputs are whole photographs or long recordings: find the faces with yunet, the speech with silero, or "
+            "with another ONNX file of these two models. yunet is yunet.onnx in the folder HOLUE_MODELS; silero is installed by "
+            "pip install --no-deps silero-vad.",
+        ),
+    ] = None,
+    which: Annotated[
+        str,
+        typer.Option(
+            metavar="FACE",
+            help="With --detect, which face of a photograph: one (more is an error), largest, central, a number from the left, "
+            "or all (each face is a probe).",
+        ),
+    ] = "one",
     features: Annotated[
         bool, typer.Option("--features/--no-features", help="Keep the bottleneck features, which heads are trained on.")
     ] = True,
@@ -41,12 +60,22 @@ def embed(
     different models are not mixed. If you interrupt the command, run it again: it continues where it stopped.
 
     `arcface` reads faces aligned to 112×112 pixels: `holue embed arcface faces.zip --out faces.npz`. `campplus` reads
-    recordings of speech: `holue embed campplus speech/ --out speech.npz`
+    recordings of speech: `holue embed campplus speech/ --out speech.npz`. Whole photographs need a face detector:
+    `holue embed arcface photographs/ --detect yunet --out faces.npz`, long recordings a speech detector:
+    `holue embed campplus recordings/ --detect silero --out speech.npz`
     """
     quiet = json or not sys.stderr.isatty()
     with nullcontext(None) if quiet else progress_bar("embedding") as progress:
         file = embed_to_file(
-            model, inputs, out, features=features, batch_size=batch_size, threads=threads, progress=progress
+            model,
+            inputs,
+            out,
+            detect=detect,
+            which=which,
+            features=features,
+            batch_size=batch_size,
+            threads=threads,
+            progress=progress,
         )
     subjects = 0 if file.subject_id is None else len(np.unique(file.subject_id))
     summary = {
@@ -56,8 +85,12 @@ def embed(
         "subjects": subjects,
         "features": file.features is not None,
         "fingerprint": file.fingerprint,
+        "skipped": list(file.skipped),
     }
     if json:
         print_json(summary)
     else:
         say(f"{summary['samples']} samples of {subjects} subjects, d = {summary['dimension']}, written to {out}")
+        if file.skipped:
+            some = ", ".join(file.skipped[:MOST_NAMED]) + (", …" if len(file.skipped) > MOST_NAMED else "")
+            say(f"Skipped, nothing was found in {len(file.skipped)}: {some}")

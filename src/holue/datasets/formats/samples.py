@@ -128,7 +128,8 @@ def read_samples(path: str | Path, *, required: tuple[str, ...] = ("embeddings",
             keys, read = parquet_columns, read_parquet
         case suffix:
             raise InvalidFileError(
-                f"{path}: unknown kind of file {suffix!r}; samples are read from {' or '.join(SUFFIXES)}"
+                f"{path}: unknown kind of file {suffix!r}; samples are read from {' or '.join(SUFFIXES)}; "
+                "write one with np.savez(path, embeddings=X, subject_id=y)"
             )
     optional = (*(key for key in KEYS if key not in required), *(key for key in keys(path) if key.startswith(GROUP)))
     # Missing keys first: they are the likelier complaint, and name what the file holds.

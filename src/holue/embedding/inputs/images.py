@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
+from holue.embedding.inputs.image_file import IMAGE_SUFFIXES, decode_image, pillow
 from holue.embedding.inputs.model_input import Float32Array, RawArray
-from holue.errors import InvalidFileError, InvalidInputError, InvalidParameterError, MissingDependencyError
+from holue.errors import InvalidInputError, InvalidParameterError
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 CHANNELS = {"rgb": 3, "bgr": 3, "grey": 1}
 
 
@@ -58,18 +56,7 @@ class ImageInput:
 
     def decode(self, content: bytes, origin: str) -> RawArray:
         """The pixels of an encoded image, RGB (H, W, 3) or grey (H, W), turned upright."""
-        Image = _pillow()
-        from PIL import ImageOps
-
-        try:
-            with Image.open(io.BytesIO(content)) as image:
-                if image.mode.startswith(("I", "F")):
-                    raise ValueError(f"its pixels are of more than 8 bits, mode {image.mode}: save it with 8")
-                upright = ImageOps.exif_transpose(image)
-                return np.asarray(upright.convert("L" if self.colour == "grey" else "RGB"))
-        # Pillow's decoders raise whatever their format raises: OSError, SyntaxError, struct.error, ...
-        except Exception as error:
-            raise InvalidFileError(f"{origin}: not a readable image ({error}); replace or remove it") from error
+        return decode_image(content, origin, "L" if self.colour == "grey" else "RGB")
 
     def prepare(self, raw: RawArray, origin: str) -> Float32Array:
         """Bytes (H, W, 3) in RGB order or grey (H, W) → (channels, height, width)."""
@@ -110,7 +97,7 @@ class ImageInput:
             )
         pixels: npt.NDArray[np.uint8] = raw.reshape(*raw.shape[:2], -1)  # type: ignore[assignment]
         if self.colour == "grey" and pixels.shape[2] == 3:
-            grey = np.asarray(_pillow().fromarray(pixels).convert("L"))
+            grey = np.asarray(pillow().fromarray(pixels).convert("L"))
             return grey[:, :, None]
         if self.colour != "grey" and pixels.shape[2] == 1:
             return np.repeat(pixels, 3, axis=2)
@@ -121,17 +108,10 @@ class ImageInput:
         if not self.resize:
             raise InvalidInputError(
                 f"{origin}: the image is {height}×{width}, the model takes {self.height}×{self.width}; "
-                "crop and align it to that size, or allow resizing with resize = true"
+                "crop and align it to that size, find the faces with `holue embed --detect yunet`, or allow resizing with "
+                "resize = true"
             )
-        Image = _pillow()
+        Image = pillow()
         image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
         smaller = image.resize((self.width, self.height), Image.Resampling.BILINEAR)
         return np.asarray(smaller).reshape(self.height, self.width, -1)
-
-
-def _pillow() -> ModuleType:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingDependencyError("pillow", "embed") from error
-    return Image

@@ -28,6 +28,13 @@ class Sample:
     origin: str
     load: Callable[[], Content]
 
+    def read(self) -> Content:
+        """The content, or an error that names the sample."""
+        try:
+            return self.load()
+        except OSError as error:
+            raise InvalidFileError(f"{self.origin}: cannot be read ({error})") from error
+
 
 def find_samples(inputs: Iterable[str | Path], model_input: ModelInput) -> list[Sample]:
     """The samples in folders, zips, text lists (one path per line) and single files, in a fixed order.

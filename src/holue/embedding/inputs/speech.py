@@ -66,7 +66,8 @@ class SpeechInput:
 
     def prepare(self, raw: RawArray, origin: str) -> Float32Array:
         """A waveform (n,) of floats in −1..1 at :attr:`sample_rate` → (frames, mel_bins)."""
-        waveform = self._as_waveform(raw, origin)
+        waveform = self.as_waveform(raw, origin)
+        self._require_voice(waveform, origin)
         try:
             import kaldi_native_fbank as kaldi
         except ImportError as error:
@@ -102,7 +103,8 @@ class SpeechInput:
             "minimum_seconds": self.minimum_seconds,
         }
 
-    def _as_waveform(self, raw: RawArray, origin: str) -> Float32Array:
+    def as_waveform(self, raw: RawArray, origin: str) -> Float32Array:
+        """The same waveform as float32; an array that is no mono waveform is refused."""
         given = np.asarray(raw)
         if given.dtype.kind != "f" or given.ndim != 1:
             raise InvalidInputError(
@@ -111,6 +113,9 @@ class SpeechInput:
             )
         if not np.isfinite(given).all():
             raise InvalidInputError(f"{origin}: the waveform contains NaN or infinity; decode it again")
+        return given.astype(np.float32)
+
+    def _require_voice(self, given: Float32Array, origin: str) -> None:
         seconds = len(given) / self.sample_rate
         if seconds < self.minimum_seconds:
             raise InvalidInputError(
@@ -122,7 +127,6 @@ class SpeechInput:
             raise InvalidInputError(
                 f"{origin}: the audio is silent (peak {peak:.2g}, {SILENCE_PEAK:g} is needed); remove it"
             )
-        return given.astype(np.float32)
 
 
 def resampled(waveform: RawArray, rate: int, wanted: int) -> Float32Array:

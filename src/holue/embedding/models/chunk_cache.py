@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,11 +48,3 @@ class ChunkCache:
 
     def _path(self, key: str) -> Path:
         return self.directory / key[:2] / f"{key}.npz"
-
-
-def default_cache_directory() -> Path:
-    """``HOLUE_CACHE``, else ``holue`` under the user's cache folder."""
-    given = os.environ.get("HOLUE_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holue"

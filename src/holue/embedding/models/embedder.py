@@ -99,7 +99,7 @@ class OnnxEmbedder:
         )
 
     def _chunk(self, samples: Sequence[Sample]) -> Arrays:
-        contents = [_load(sample) for sample in samples]
+        contents = [sample.read() for sample in samples]
         if self.cache is None:
             return self._run(samples, contents)
         wanted = f"features={self.specification.features}"
@@ -223,10 +223,3 @@ def _require_input(session: Any, specification: ModelSpecification) -> None:
 
 def _shape(edges: Iterable[object]) -> str:
     return "(" + ", ".join("any" if edge is None else str(edge) for edge in edges) + ")"
-
-
-def _load(sample: Sample) -> Content:
-    try:
-        return sample.load()
-    except OSError as error:
-        raise InvalidFileError(f"{sample.origin}: cannot be read ({error})") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,17 @@ from holue.gallery.embeddings import FloatArray, as_vectors, normalize
 
 Names = npt.NDArray[np.str_]
 FORMAT = 1
+OWN = ("format", "embeddings", "features", "sample_id", "subject_id", "fingerprint", "model", "skipped")
+"""The keys that are no columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingFile:
     """Raw embeddings (n, d), whose norms carry quality; features (n, f) where the model has a bottleneck.
 
-    ``fingerprint`` is "" in a file that other software made: nothing is known then of the model.
+    ``fingerprint`` is "" in a file that other software made: nothing is known then of the model. ``columns`` holds what else is
+    known of each sample, an array of n rows by name: ``media_id``, where in its medium it was found, how good it is.
+    ``skipped`` names the inputs in which there was nothing to embed.
 
     >>> sample, subject = np.array(["ann/1.jpg"]), np.array(["ann"])
     >>> file = EmbeddingFile(np.array([[3.0, 4.0]]), None, sample, subject, "f00d", "tiny")
@@ -35,6 +40,8 @@ class EmbeddingFile:
     subject_id: Names
     fingerprint: str
     model: str
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.embeddings)
@@ -53,18 +60,19 @@ class EmbeddingFile:
     def take(self, rows: npt.NDArray[Any]) -> EmbeddingFile:
         """The samples at ``rows`` (indices or a mask)."""
         features = None if self.features is None else self.features[rows]
-        return EmbeddingFile(
-            self.embeddings[rows],
-            features,
-            self.sample_id[rows],
-            self.subject_id[rows],
-            self.fingerprint,
-            self.model,
+        return replace(
+            self,
+            embeddings=self.embeddings[rows],
+            features=features,
+            sample_id=self.sample_id[rows],
+            subject_id=self.subject_id[rows],
+            columns={name: column[rows] for name, column in self.columns.items()},
         )
 
     def save(self, path: str | Path) -> None:
         """Write an ``.npz`` without pickles, whole or not at all."""
         arrays: dict[str, npt.NDArray[Any]] = {
+            **self.columns,
             "format": np.asarray(FORMAT),
             "embeddings": self.embeddings,
             "sample_id": self.sample_id.astype(np.str_),
@@ -74,6 +82,8 @@ class EmbeddingFile:
         }
         if self.features is not None:
             arrays["features"] = self.features
+        if self.skipped:
+            arrays["skipped"] = np.array(self.skipped)
         write_archive(path, arrays)
 
     @classmethod
@@ -101,7 +111,28 @@ class EmbeddingFile:
             arrays["subject_id"].astype(np.str_),
             str(arrays.get("fingerprint", "")),
             str(arrays.get("model", "")),
+            {
+                name: array
+                for name, array in arrays.items()
+                if name not in OWN and array.ndim > 0 and len(array) == len(embeddings)
+            },
+            tuple(arrays.get("skipped", np.array([], np.str_)).astype(np.str_).tolist()),
         )
+
+
+def joined(files: Sequence[EmbeddingFile]) -> EmbeddingFile:
+    """The samples of several files of one model with the same columns, one after the other; features where all have them."""
+    first = files[0]
+    features = [file.features for file in files if file.features is not None]
+    return replace(
+        first,
+        embeddings=np.concatenate([file.embeddings for file in files]),
+        features=np.concatenate(features) if len(features) == len(files) else None,
+        sample_id=np.concatenate([file.sample_id for file in files]),
+        subject_id=np.concatenate([file.subject_id for file in files]),
+        columns={name: np.concatenate([file.columns[name] for file in files]) for name in first.columns},
+        skipped=tuple(name for file in files for name in file.skipped),
+    )
 
 
 def require_same_fingerprint(*files: EmbeddingFile, allow_unknown: bool = False) -> None:

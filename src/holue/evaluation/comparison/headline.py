@@ -15,6 +15,8 @@ CHECKED = 0.1
 """The share of answers set aside in the sentences."""
 FAR = 1.5
 """A reached FPIR this many times its target is a miss even where the interval holds the target."""
+HALF = 0.5
+"""A rank-1 whose interval lies below this says that the embedding model is not made for these subjects, as in the audit."""
 Missed = Literal["over", "maybe over", "under"]
 VERDICTS: dict[Missed | None, str] = {
     "over": ", above the target",
@@ -25,8 +27,15 @@ VERDICTS: dict[Missed | None, str] = {
 
 
 def headline(results: Results) -> str:
-    """What to do, in one sentence, for the first operating point; every target that is missed comes before the rest."""
+    """What to do, in one sentence, for the first operating point; a model that fails and missed targets come first."""
     point = results.points[0]
+    rank_1 = point.recognition["rank_1"]
+    if rank_1.high is not None and rank_1.high < HALF:
+        return (
+            f"This model does not tell your subjects apart: only {percent(rank_1.value)} of the probes of enrolled subjects are "
+            f"closest to their own subject{_interval(rank_1, percent(results.settings.level))}; take another embedding model, "
+            "and look at the samples with holue audit, before you compare methods."
+        )
     todo = _what_to_do(point)
     over = [one for one in results.points if missed(one) in ("over", "maybe over")]
     under = [one for one in results.points if missed(one) == "under"]

@@ -133,9 +133,8 @@ def _study(
     dev_readings: list[Reading] | list[None] = [None] * len(operating)
     if _is_fitting(methods):
         steps("scan of the development part")
-        one_thread = any(method.score is not None and method.score.fits_on_one_thread for method in methods)
         dev_points = [point for point, _ in operating]
-        dev_readings = _readings(development, dev_points, settings.temperature, 1 if one_thread else threads)
+        dev_readings = _readings(development, dev_points, settings.temperature, threads)
     sampled: dict[Reading, FloatArray] = {}
     if _is_sampling(methods):
         steps("samples around the probes, for HolUE-MC")

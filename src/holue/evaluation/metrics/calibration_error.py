@@ -109,6 +109,39 @@ def expected_calibration_error(
     return reliability_diagram(probability, correct=correct, bins=bins, strategy=strategy).expected_error
 
 
+def squared_calibration_error(
+    probability: ArrayLike, *, correct: ArrayLike, person: ArrayLike | None = None, bins: int = 15
+) -> float:
+    """The mean squared calibration error without the part that chance adds: ``Σ_b (n_b/n) (d_b² − v_b)``.
+
+    ``d_b`` is observed − predicted in a bin of equal mass and ``v_b`` the estimated variance of ``d_b``. Chance makes ``d_b²``
+    larger by ``v_b`` on average, so the plain error of few answers is never 0. This one is 0 on average where probabilities are
+    right (Kumar, Liang and Ma, 2019), and may be negative. Its root is a root mean square, which is at least the mean error.
+
+    ``person`` names who stands behind each answer. Answers of one person are not independent: ``v_b`` is then that of a sum over
+    people. Without it every answer counts as a person.
+
+    >>> p = np.tile([0.25, 0.75], 500)
+    >>> right = np.random.default_rng(0).random(1000) < p
+    >>> abs(squared_calibration_error(p, correct=right)) < 0.001 < squared_calibration_error(p / 2, correct=right)
+    True
+    """
+    p, is_correct = _check(probability, correct)
+    behind = np.arange(len(p)) if person is None else np.unique(np.asarray(person), return_inverse=True)[1]
+    if len(behind) != len(p):
+        raise InvalidInputError(f"person must name one person for each of {len(p)} answers; got {len(behind)}")
+    place = np.searchsorted(_edges(p, bins, "quantile")[1:-1], p, side="left")
+    total = 0.0
+    for bin_ in np.unique(place):
+        inside = place == bin_
+        off = is_correct[inside] - p[inside]
+        by_person = np.bincount(behind[inside], off - off.mean())
+        people = len(np.unique(behind[inside]))
+        variance = (by_person**2).sum() / len(off) ** 2 * people / max(people - 1, 1)
+        total += len(off) * (off.mean() ** 2 - variance)
+    return float(total / len(p))
+
+
 def brier_score(probability: ArrayLike, *, correct: ArrayLike) -> float:
     """Brier score: the mean of ``(P(correct) − correct)²``.
 

@@ -75,8 +75,8 @@ SECTIONS = (
     ),
     Section(
         "duplicates",
-        "People enrolled twice",
-        "Two subjects who are likely one person. Relatives and twins can be among them: look before you merge.",
+        "Subjects enrolled twice",
+        "Two ids that are likely one person or animal. Relatives and twins can be among them: look before you merge.",
         (
             _word("first", "first"),
             _word("second", "second"),

@@ -127,13 +127,18 @@ def all_tables(results: Results) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
+def _range(results: Results) -> str:
+    """Which range of PRR it is, where it is not the default."""
+    return ", over all probes as in the paper" if results.settings.prr == "paper" else ""
+
+
 def prr_table(results: Results) -> Table:
     """Table 1 of the paper: PRR of F1 per method and FPIR."""
     columns = [{result.method: result.prr for result in point.methods} for point in results.points]
     return _table(
         results,
         "table1_prr",
-        "Prediction rejection ratio of F1 (higher is better)",
+        f"Prediction rejection ratio of F1{_range(results)} (higher is better)",
         ("Method", *_fpir_heads(results)),
         _ranked_rows([(method.name, [column.get(method) for column in columns]) for method in results.methods]),
         (*_not_evaluated(results), *_why_undefined(results, columns)),
@@ -146,7 +151,7 @@ def accuracy_table(results: Results) -> Table:
     return _table(
         results,
         "prr_accuracy",
-        "Prediction rejection ratio of accuracy, the share of right answers (higher is better)",
+        f"Prediction rejection ratio of accuracy, the share of right answers{_range(results)} (higher is better)",
         ("Method", *_fpir_heads(results)),
         _ranked_rows([(method.name, [column.get(method) for column in columns]) for method in results.methods]),
         _why_undefined(results, columns),

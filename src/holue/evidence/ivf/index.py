@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
 from hashlib import blake2b
 from typing import Self
 
@@ -20,7 +19,7 @@ from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidPa
 from holue.evidence.accumulator import Accumulator
 from holue.evidence.block import Block
 from holue.evidence.canonical_top import (
-    best_of,
+    best_places,
     canonical_scores,
     kept_by_kernel,
     rounding_of_scores,
@@ -226,36 +225,40 @@ class ApproximateIndex:
         visitors, firsts = visitors_of(~unread.near if far else unread.near)
         cuts = np.searchsorted(firsts, [worker * firsts[-1] // workers for worker in range(1, workers)]).tolist()
 
-        def read(part: tuple[int, int]) -> Evidence:
+        def read(part: tuple[int, int]) -> Accumulator:
             begin, end = part
             sums = Accumulator.start(len(unread.probes), a, kept_by_kernel(top_k))
             starts, lists = self.lists.starts[begin : end + 1], self.lists
             own = visitors, firsts[begin : end + 1]
             visit(unread.probes, lists.vectors, lists.everybody, self.living.gone, starts, *own, sums.arrays)
-            return sums.evidence()
+            return sums
 
-        seen: Evidence = reduce(merge, parallel_map(read, list(zip([0, *cuts], [*cuts, len(self.lists)]))))
-        return seen if top_k == 0 else self._with_canonical_top(seen, unread, top_k, workers)
+        found, *others = parallel_map(read, list(zip([0, *cuts], [*cuts, len(self.lists)])))
+        for other in others:
+            found.add(other)
+        found.n_subjects = len(self.living)
+        if top_k == 0:
+            return found.evidence(found.top_scores, found.top_index, found.top_scores)
+        return self._with_canonical_top(found, unread, top_k, workers)
 
-    def _with_canonical_top(self, found: Evidence, unread: Unread, top_k: int, workers: int) -> Evidence:
+    def _with_canonical_top(self, found: Accumulator, unread: Unread, top_k: int, workers: int) -> Evidence:
         """The best by canonical score of those found in the lists that were read, named by their numbers."""
         probes = unread.probes.astype(np.float64)
         vectors = [Block(self.lists.vectors, self.lists.everybody, self.living.gone)]
         exact = canonical_scores(vectors, found.top_index, probes, workers)
-        named = replace(found, top_index=self._named(found.top_index), n_subjects=len(self.living))
-        seen, certain = with_canonical_top(named, exact, top_k, rounding_of_scores(np.float32, self.dim))
+        found.top_index = self._named(found.top_index)
+        seen, certain = with_canonical_top(found, exact, top_k, rounding_of_scores(np.float32, self.dim))
         for i in np.flatnonzero(~certain):
             starts, ends = self.lists.starts[:-1][unread.near[i]], self.lists.starts[1:][unread.near[i]]
             read = np.concatenate([np.arange(*span) for span in zip(starts, ends)])[None]
             if len(self.living.gone):
                 read = read[:, ~self.living.gone[read[0]]]
             one = np.array([i])
-            every = replace(
-                seen.take(one),
-                top_scores=canonical_scores(vectors, read, probes[one]),
-                top_index=self._named(read),
+            top_scores, top_index, _ = best_places(
+                canonical_scores(vectors, read, probes[one]), self._named(read), top_k
             )
-            seen = with_top_of(seen, one, best_of(every, top_k))
+            # As they were summed they are not known: up to the rounding of float32 they are these.
+            seen = with_top_of(seen, one, top_scores, top_index, top_scores)
         return seen
 
     def _named(self, places: Rows) -> Rows:

@@ -32,10 +32,14 @@ PROBES_PER_VISIT = 48
 """Probes that visit a list at once; a multiple of three."""
 BINS = 16
 """Mean scores of lists told apart by the model of the unseen."""
+N_TAIL_SUMS = 8
+EXPECTED_MASS, EXPECTED_MOMENT, SAMPLED_MASS, SAMPLED_MOMENT = range(4)
+MASS_VARIANCE, MOMENT_VARIANCE, COVARIANCE, NORMAL_VARIANCE = range(4, N_TAIL_SUMS)
+"""Places of the sums that ``estimate`` writes; the last is the variance of the mass were the lists' scores normal."""
 HALVINGS = 12
 """Steps of the search for a score: to 1/2^12, a tenth of a nat at a sharpness of 400."""
 _HALF, _ONE, _TO_BITS = np.float32(0.5), np.float32(1.0), np.float32(1.0 / math.log(2.0))
-_FULL = 1e30
+_FULL, _FULL_WINDOW = 1e30, 2**40
 _NOTHING = 40.0  # in nats: the logarithm of 10^10 rows, and of 10^-7 of the mass
 _MEDIAN_OF_HIGHEST = math.log(2.0)  # rows expected above the median of the highest score
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -89,12 +93,13 @@ def visit(probes, vectors, places, gone, starts, visitors, firsts, sums):
     """
     n, dim = probes.shape
     per_visit = 1 if n == 1 else PROBES_PER_VISIT
-    top_scores, top_index, sharpness, slope, peak, mass, moment = sums
-    k, m = top_scores.shape[1], sharpness.shape[0]
+    top_scores, top_index, slope, peak, window, bins = sums
+    k, m = top_scores.shape[1], slope.shape[0]
     held = np.empty((per_visit, dim), dtype=np.float32)
     scores, holes = np.empty((per_visit, CHUNK), dtype=np.float32), np.empty((3, CHUNK), dtype=np.int64)
     held_scores, held_index = np.empty((per_visit, k)), np.empty((per_visit, k), dtype=np.int64)
-    held_peak, held_mass, held_moment = np.empty(per_visit), np.empty((per_visit, m)), np.empty((per_visit, m))
+    held_peak, held_window = np.empty(per_visit), np.empty((per_visit, m), dtype=np.int64)
+    held_bins = np.empty((per_visit, *bins.shape[1:]), dtype=np.int64)
     loaded = np.float32(0.0)
     for number in range(starts.shape[0] - 1):
         for first in range(firsts[number], firsts[number + 1], per_visit):
@@ -103,27 +108,26 @@ def visit(probes, vectors, places, gone, starts, visitors, firsts, sums):
                 probe = visitors[first + i]
                 held[i] = probes[probe]
                 held_scores[i], held_index[i] = top_scores[probe], top_index[probe]
-                held_peak[i], held_mass[i], held_moment[i] = peak[probe], mass[probe], moment[probe]
+                held_peak[i], held_window[i], held_bins[i] = peak[probe], window[probe], bins[probe]
             if count > PROBES_ROW_BY_ROW and first == firsts[number]:
                 loaded += _load_into_cache(vectors, starts[number], starts[number + 1])
             filled = count if count <= PROBES_ROW_BY_ROW else -(-count // ROW_TILE_PROBES) * ROW_TILE_PROBES
             for i in range(count, filled):
-                held[i], held_scores[i], held_peak[i] = 0.0, _FULL, _FULL
+                held[i], held_scores[i], held_peak[i], held_window[i] = 0.0, _FULL, _FULL, _FULL_WINDOW
             part = RunningSums(
                 held_scores[:filled],
                 held_index[:filled],
-                sharpness,
                 slope,
                 held_peak[:filled],
-                held_mass[:filled],
-                held_moment[:filled],
+                held_window[:filled],
+                held_bins[:filled],
             )
             span = slice(starts[number], starts[number + 1])
             sweep(held[:filled], vectors[span], places[span], gone[span], scores[:filled], holes, part)
             for i in range(count):
                 probe = visitors[first + i]
                 top_scores[probe], top_index[probe] = held_scores[i], held_index[i]
-                peak[probe], mass[probe], moment[probe] = held_peak[i], held_mass[i], held_moment[i]
+                peak[probe], window[probe], bins[probe] = held_peak[i], held_window[i], held_bins[i]
     return loaded
 
 
@@ -185,13 +189,12 @@ def _add_level(scores, means, weights, moments, expand, squares, a, top):
 
 @njit(cache=True, nogil=True)
 def estimate(scores, means, near, scatter, elongation, levels, counts, expansion, square, a, tops, sums):
-    """The mass of the lists that are not near, expected and sampled, into ``sums`` (n, 8), all relative to ``e^tops``.
+    """The mass of the lists that are not near, expected and sampled, into ``sums`` (n, N_TAIL_SUMS), all relative to ``e^tops``.
 
     Within a list, ``δ_c = s_c − s̄_l`` over all rows sums to 0, so ``w − a h_l δ`` has the same total as ``w = e^{a s −
     top}`` and less variance; likewise ``s w − h'_l δ``. The variance is that around the expected ``h_l``, so that one row
-    of a list is enough to tell it, and an expectation that is off widens it. The sums: expected mass and moment, sampled
-    mass and moment, the variances of these two (first) and their covariance (last), and the variance of the mass were the
-    lists' scores normal.
+    of a list is enough to tell it, and an expectation that is off widens it. The variances are those of the sampled mass and
+    moment.
     """
     a32 = np.float32(a)
     scratch = np.empty((4, means.shape[1]), dtype=np.float32)
@@ -214,14 +217,14 @@ def estimate(scores, means, near, scatter, elongation, levels, counts, expansion
         for level in range(levels.shape[0] - 1):
             part = scores[i, levels[level] : levels[level + 1]]
             added = _add_level(part, means[i], weights, moments, expand, squares, a32, top32)
-            sums[i, 2] += added[0]
-            sums[i, 3] += added[1]
-            sums[i, 4] += added[2]
-            sums[i, 6] += added[3]
-            sums[i, 5] += added[4]
-        sums[i, 0], sums[i, 1], sums[i, 7] = mass, moment, normal
-        sums[i, 2] += mass
-        sums[i, 3] += moment
+            sums[i, SAMPLED_MASS] += added[0]
+            sums[i, SAMPLED_MOMENT] += added[1]
+            sums[i, MASS_VARIANCE] += added[2]
+            sums[i, COVARIANCE] += added[3]
+            sums[i, MOMENT_VARIANCE] += added[4]
+        sums[i, EXPECTED_MASS], sums[i, EXPECTED_MOMENT], sums[i, NORMAL_VARIANCE] = mass, moment, normal
+        sums[i, SAMPLED_MASS] += mass
+        sums[i, SAMPLED_MOMENT] += moment
 
 
 @njit(cache=True, nogil=True)

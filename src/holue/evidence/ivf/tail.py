@@ -27,7 +27,19 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.ivf.kmeans import Float32Array
-from holue.evidence.ivf.list_loops import estimate, expect_highest
+from holue.evidence.ivf.list_loops import (
+    COVARIANCE,
+    EXPECTED_MASS,
+    EXPECTED_MOMENT,
+    MASS_VARIANCE,
+    MOMENT_VARIANCE,
+    N_TAIL_SUMS,
+    NORMAL_VARIANCE,
+    SAMPLED_MASS,
+    SAMPLED_MOMENT,
+    estimate,
+    expect_highest,
+)
 from holue.evidence.ivf.living_lists import LivingLists
 from holue.evidence.ivf.sample import Mask
 from holue.evidence.ivf.tail_calibration import TailCalibration
@@ -113,7 +125,7 @@ Estimate = tuple[Float64Array, Float64Array, Float64Array, Float64Array]
 
 def _measure(unread: Unread, scores: Float32Array, a: float) -> Measured:
     lists, sample = unread.living, unread.living.sample
-    sums, log_unit = np.empty((len(unread.probes), 8)), np.empty(len(unread.probes))
+    sums, log_unit = np.empty((len(unread.probes), N_TAIL_SUMS)), np.empty(len(unread.probes))
     estimate(
         scores,
         unread.means,
@@ -128,14 +140,15 @@ def _measure(unread: Unread, scores: Float32Array, a: float) -> Measured:
         log_unit,
         sums,
     )
-    expected, expected_moment, sampled, moment, variance, moment_variance, mixed, normal = sums.T
-    expected_mean = expected_moment / np.where(expected > 0, expected, 1.0)
+    expected, sampled, moment = sums[:, EXPECTED_MASS], sums[:, SAMPLED_MASS], sums[:, SAMPLED_MOMENT]
+    variance, moment_variance, covariance = sums[:, MASS_VARIANCE], sums[:, MOMENT_VARIANCE], sums[:, COVARIANCE]
+    expected_mean = sums[:, EXPECTED_MOMENT] / np.where(expected > 0, expected, 1.0)
     # A difference can fall to nothing or below, the sum cannot.
     positive = np.maximum(sampled, LEAST_SHARE * expected)
     total = np.where(positive > 0, positive, 1.0)
     mean = np.clip(moment / total, -1.0, 1.0)
-    mean_variance = np.maximum(moment_variance - 2 * mean * mixed + mean * mean * variance, 0.0)
-    error = np.sqrt(np.maximum(np.maximum(variance, normal), 0.0))
+    mean_variance = np.maximum(moment_variance - 2 * mean * covariance + mean * mean * variance, 0.0)
+    error = np.sqrt(np.maximum(np.maximum(variance, sums[:, NORMAL_VARIANCE]), 0.0))
     return Measured(log_unit, expected, expected_mean, sampled, mean, error, np.sqrt(mean_variance) / total)
 
 

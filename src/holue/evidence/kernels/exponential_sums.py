@@ -1,15 +1,8 @@
 """Exponential sums: the compiled loops that turn scores into a running top and running sums.
 
 The fast loops read float32 cosines while they are still in the cache, in chunks of ``CHUNK`` subjects: one pass finds the
-chunk's best score, and only if that can enter the top, or raise the running maximum ``p``, is anything compared or rescaled.
-Then per sharpness ``a`` the chunk adds ``Σ e^{a(s−p)}`` and ``Σ (s−p) e^{a(s−p)}``, with one vectorised exponential per score:
-
-    e^{a x} = 2^r · 2^f,   r = round(a x / ln 2),  f in [−½, ½],   2^f by a polynomial (relative error 2e-7).
-
-Exponents are relative to the maximum, so they are most exact where they weigh most; a chunk is summed in float32 in vectors
-of 8, at most 32 terms each (relative error under 2e-6), and chunks are added in float64. The error of a log-mass is therefore
-that of the cosine times the sharpness, plus at most 4e-6. A chunk whose best score weighs less than 2^-48 of the maximum's is not
-weighed, nor are 32 neighbours whose best does, which leaves out less than 4e-15 K of the mass.
+chunk's best score, and only if that can enter the top, or raise the running maximum, is anything compared or rescaled. Then per
+sharpness ``a`` the chunk adds ``Σ e^{a s}`` and ``Σ s e^{a s}`` (``binned_sums.py``), unless its best score adds nothing to them.
 
 The linked loops are the plain float64 form of the same sums, for every link and precision.
 """
@@ -27,6 +20,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from holue.evidence.kernels.binned_sums import (
+    DOUBLES_AT_ONCE,
+    SINGLE_BINS,
+    greatest_exponent,
+    faint_score,
+    raise_window,
+    weigh_double,
+    weigh_single,
+    window_of,
+)
 from holue.evidence.kernels.holes import fill_holes, find_holes, move_columns
 from holue.evidence.kernels.row_products import multiply_rows
 from holue.evidence.kernels.simd import (
@@ -34,15 +37,10 @@ from holue.evidence.kernels.simd import (
     INT64,
     POWER_POLYNOMIAL,
     VECTOR_LENGTH,
-    add_across,
     add_each,
-    any_above,
-    broadcast,
     constant,
     load,
-    maximum,
     multiply_add,
-    powers_of_two,
     prefetch,
     row_starts,
     save,
@@ -58,12 +56,9 @@ ROW_TILE_SUBJECTS, ROW_TILE_PROBES = 4, 3
 PROBES_ROW_BY_ROW = 5
 """Up to so many probes the memory is slower than multiplying them one by one with each row it brings; measured."""
 
-_UNNOTICED = np.float32(-48.0)  # all that is left out of K subjects is less than K · 2^-48 of a sum that is at least 1
 _LOWEST = np.float32(-125.0)  # the least exponent of which 2^r · 2^f is a normal float32
-_WIDEST = np.float32(2.05)  # two cosines are at most 2 apart, and rounding
 _C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(c) for c in POWER_POLYNOMIAL)
 _BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
-_STEP = 4 * VECTOR_LENGTH  # scores weighed side by side
 _LINE = 16  # float32 in a cache line
 _INDEX = types.intp
 _ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over SIMD vectors
@@ -74,17 +69,10 @@ class RunningSums(NamedTuple):
 
     top_scores: npt.NDArray[np.float64]  # (n, k) best first
     top_index: npt.NDArray[np.int64]  # (n, k)
-    sharpness: npt.NDArray[np.float64]  # (m,) a
     slope: npt.NDArray[np.float32]  # (m,) a / ln 2
-    peak: npt.NDArray[np.float64]  # (n,) p, the highest score
-    mass: npt.NDArray[np.float64]  # (n, m) Σ e^{a(s−p)}
-    moment: npt.NDArray[np.float64]  # (n, m) Σ (s−p) e^{a(s−p)}
-
-
-def slopes(sharpness: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Sharpness in powers of two, ``a / ln 2``."""
-    # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
-    return np.asarray(np.minimum(sharpness / np.log(2.0), 1e30), dtype=np.float32)
+    peak: npt.NDArray[np.float64]  # (n,) the highest score
+    window: npt.NDArray[np.int64]  # (n, m) of the sums, see binned_sums.py
+    bins: npt.NDArray[np.int64]  # (n, 2, m, bins) of Σ e^{a s} and of Σ s e^{a s}
 
 
 @intrinsic
@@ -113,73 +101,6 @@ def _power_of_two(exponent):
     f = exponent - whole
     fraction = _C0 + f * (_C1 + f * (_C2 + f * (_C3 + f * (_C4 + f * _C5))))
     return fraction * np.int32((np.int32(whole) + _BIAS) << _FRACTION_BITS).view(np.float32)
-
-
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _weigh(row, peak, slope):
-    """``Σ 2^{slope·(s−peak)}`` and ``Σ (s−peak) 2^{slope·(s−peak)}`` over one chunk."""
-    mass = np.float32(0.0)
-    moment = np.float32(0.0)
-    for j in range(row.shape[0]):
-        below = row[j] - peak
-        weight = _power_of_two(_maximum_of_two(slope * below, _LOWEST))
-        mass += weight
-        moment += below * weight
-    return mass, moment
-
-
-def _weigher(wide):
-    """The sums of ``_weigh`` over the first ``end`` scores, a multiple of 32, as an intrinsic.
-
-    ``wide`` is for exponents that may leave the format: they are held at ``slope·lowest``, and 32 scores that are all below
-    ``peak + faint`` are left out.
-    """
-
-    def generate(context, builder, signature, arguments):
-        row, end, *numbers = arguments
-        start = context.make_array(signature.args[0])(context, builder, row).data
-        peak, slope, lowest, faint = (broadcast(builder, number) for number in numbers)
-        sums = [[cgutils.alloca_once_value(builder, constant(0.0)) for _ in range(2)] for _ in range(2)]
-
-        def add(below):
-            for number, (x, weight) in enumerate(zip(below, powers_of_two(builder, slope, below))):
-                mass, moment = (places[number % 2] for places in sums)
-                builder.store(builder.fadd(builder.load(mass), weight), mass)
-                builder.store(multiply_add(builder, x, weight, builder.load(moment)), moment)
-
-        with cgutils.for_range_slice(builder, INT64(0), end, INT64(_STEP)) as (j, _):
-            places = [builder.add(j, INT64(first)) for first in range(0, _STEP, VECTOR_LENGTH)]
-            below = [builder.fsub(load(builder, start, at, FLOATS), peak) for at in places]
-            if wide:
-                with builder.if_then(any_above(builder, below, faint)):
-                    add([maximum(builder, x, lowest) for x in below])
-            else:
-                add(below)
-        results = [add_across(builder, builder.fadd(builder.load(even), builder.load(odd))) for even, odd in sums]
-        return context.make_tuple(builder, signature.return_type, results)
-
-    def weigh(typing_context, row, end, peak, slope, lowest, faint):
-        return types.UniTuple(types.float32, 2)(row, _INDEX, *[types.float32] * 4), generate
-
-    return intrinsic(weigh)
-
-
-_weigh_all, _weigh_noticed = _weigher(wide=False), _weigher(wide=True)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _weigh_chunk(row, peak, slope):
-    """``_weigh``, with all scores but the last few weighed eight at a time."""
-    whole = row.shape[0] - row.shape[0] % _STEP
-    if slope * _WIDEST < -_LOWEST:
-        mass, moment = _weigh_all(row, whole, peak, slope, peak, peak)
-    else:
-        mass, moment = _weigh_noticed(row, whole, peak, slope, _LOWEST / slope, _UNNOTICED / slope)
-    if whole < row.shape[0]:
-        rest_mass, rest_moment = _weigh(row[whole:], peak, slope)
-        mass += rest_mass
-        moment += rest_moment
-    return mass, moment
 
 
 @njit(cache=True, nogil=True)
@@ -226,7 +147,7 @@ def absorb_cosines(scores, width, numbers, sums):
 
     ``numbers`` (width,) are the columns' subjects, and read only where one enters the top.
     """
-    top_scores, top_index, sharpness, slope, peak, mass, moment = sums
+    top_scores, top_index, slope, peak, window, bins = sums
     top_k = top_scores.shape[1]
     for i in range(top_scores.shape[0]):
         for begin in range(0, width, CHUNK):
@@ -238,19 +159,17 @@ def absorb_cosines(scores, width, numbers, sums):
                     if _maximum(group) >= top_scores[i, top_k - 1]:
                         _insert(group, numbers[begin + at :], top_scores[i], top_index[i])
             if best > peak[i]:
-                if peak[i] > -np.inf:
-                    rise = best - peak[i]
-                    for t in range(sharpness.shape[0]):
-                        shrink = np.exp(-sharpness[t] * rise)
-                        moment[i, t] = shrink * (moment[i, t] - rise * mass[i, t])
-                        mass[i, t] *= shrink
                 peak[i] = best
-            highest = np.float32(peak[i])
-            for t in range(sharpness.shape[0]):
-                if slope[t] * (best - highest) > _UNNOTICED:
-                    chunk_mass, chunk_moment = _weigh_chunk(row, highest, slope[t])
-                    mass[i, t] += chunk_mass
-                    moment[i, t] += chunk_moment
+                for t in range(slope.shape[0]):
+                    higher = window_of(np.float64(slope[t]) * peak[i])
+                    if higher > window[i, t]:
+                        raise_window(window[i], bins[i], t, higher)
+            for t in range(slope.shape[0]):
+                if best > faint_score(slope[t], window[i, t]):
+                    digits = weigh_single(row, slope[t], window[i, t])
+                    for j in range(SINGLE_BINS):
+                        bins[i, 0, t, j] += digits[j]
+                        bins[i, 1, t, j] += digits[SINGLE_BINS + j]
 
 
 @intrinsic
@@ -341,14 +260,13 @@ def sweep(probes, block, numbers, gone, scores, holes, sums):
 
 
 @njit(cache=True, nogil=True)
-def close_sums(sharpness, peak, mass, moment, log_mass, mean_score):
-    """Write ``ln Σ e^{a g}`` and ``Σ g e^{a g} / Σ e^{a g}`` from sums relative to the maximum; −inf and 0 of no subject."""
-    for i in range(mass.shape[0]):
-        for t in range(mass.shape[1]):
-            log_mass[i, t], mean_score[i, t] = -np.inf, 0.0
-            if mass[i, t] > 0:
-                log_mass[i, t] = sharpness[t] * peak[i] + np.log(mass[i, t])
-                mean_score[i, t] = peak[i] + moment[i, t] / mass[i, t]
+def add_top(scores, numbers, top_scores, top_index):
+    """Insert the tops that another thread found, each with numbers of its own."""
+    if top_scores.shape[1] > 0:
+        for i in range(scores.shape[0]):
+            for j in range(scores.shape[1]):
+                if numbers[i, j] >= 0:
+                    _insert(scores[i, j : j + 1], numbers[i, j : j + 1], top_scores[i], top_index[i])
 
 
 @njit(cache=True, nogil=True)
@@ -360,35 +278,19 @@ def absorb_top(scores, numbers, top_scores, top_index):
 
 
 @njit(cache=True, nogil=True)
-def absorb_mass(linked, sharpness, peak, mass, moment):
-    """Add a block's linked scores to the running sums, relative to the running maximum."""
-    n, b = linked.shape
-    m = sharpness.shape[0]
-    if m == 0:
-        return
-    for i in range(n):
-        highest = peak[i]
-        for j in range(b):
-            if linked[i, j] > highest:
-                highest = float(linked[i, j])
+def absorb_linked(linked, sharpness, window, bins):
+    """Add a block's linked float64 scores (n, b) to the running sums."""
+    weights = np.empty((2, DOUBLES_AT_ONCE))
+    for i in range(linked.shape[0]):
+        highest, largest = -np.inf, 0.0
+        for j in range(linked.shape[1]):
+            score = linked[i, j]
+            highest = max(highest, score)
+            largest = max(largest, abs(score) if score > -np.inf else 0.0)
         if highest == -np.inf:
             continue
-        if peak[i] > -np.inf:
-            rise = highest - peak[i]
-            for t in range(m):
-                shrink = np.exp(-sharpness[t] * rise)
-                moment[i, t] = shrink * (moment[i, t] - rise * mass[i, t])
-                mass[i, t] *= shrink
-        peak[i] = highest
-        for t in range(m):
-            a = sharpness[t]
-            total = 0.0
-            weighted = 0.0
-            for j in range(b):
-                below = float(linked[i, j]) - highest
-                weight = np.exp(a * below) if below > -np.inf else 0.0
-                if weight > 0.0:
-                    total += weight
-                    weighted += below * weight
-            mass[i, t] += total
-            moment[i, t] += weighted
+        for t in range(sharpness.shape[0]):
+            higher = window_of(greatest_exponent(linked[i], sharpness[t], highest, largest))
+            if higher > window[i, t]:
+                raise_window(window[i], bins[i], t, higher)
+            weigh_double(linked[i], sharpness[t], window[i, t], 1, weights, bins[i], t)

@@ -1,9 +1,9 @@
 """Kernel: how probes read one gallery block into their running sums. The only hot place.
 
-Four kernels give the same evidence: ``SweepKernel`` for few float32 probes (bound by reading the gallery once), ``PanelKernel``
-for many (bound by multiplying) or, where the processor has wider vectors than it uses, ``ProductKernel`` (by the matrix library),
-and ``LinkedKernel`` for every other link and precision. Their scores differ by rounding; ``CanonicalKernel`` decides the top
-where that matters.
+Three kernels give the same evidence up to rounding: ``SweepKernel`` for few float32 probes (bound by reading the gallery once),
+``PanelKernel`` for many (bound by multiplying), and ``LinkedKernel`` for every other link, precision and sharpness. In each the
+score of a probe and a row is the same bits wherever the row stands, so that the sums do not depend on how a gallery is cut.
+Kernels' scores differ by rounding; those of ``LinkedKernel`` are canonical, and decide the top where that matters.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import numpy.typing as npt
 
 from holue.evidence.accumulator import Accumulator
 from holue.evidence.block import Block
+from holue.evidence.kernels.binned_sums import DOUBLE_BINS, LARGEST_SHARPNESS, SINGLE_BINS, summed_sharpness
 from holue.evidence.kernels.canonical_scores import score_all
-from holue.evidence.kernels.exponential_sums import (
-    CHUNK,
-    absorb_cosines,
-    absorb_mass,
-    absorb_top,
-    sweep,
+from holue.evidence.kernels.exponential_sums import CHUNK, absorb_linked, absorb_top, multiply, sweep
+from holue.evidence.kernels.holes import holes_scratch
+from holue.evidence.kernels.packed_panels import (
+    PROBES_PER_PASS,
+    pack_probes,
+    panel_scratch,
+    score_panels,
+    sweep_panels,
 )
-from holue.evidence.kernels.holes import fill_holes, find_holes, holes_scratch, move_columns
-from holue.evidence.kernels.packed_panels import PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch, sweep_panels
+from holue.evidence.kernels.simd import VECTOR_LENGTH
 from holue.evidence.link import Link, cosine_link
 from holue.gallery.embeddings import Float64Array, FloatArray
 
@@ -33,12 +35,10 @@ Float32Array = npt.NDArray[np.float32]
 Scratch = tuple[npt.NDArray[Any], ...]
 
 FEW_PROBES = 64
-"""Up to so many probes the sweep is faster than the matrix library; measured at d = 128 and 512."""
+"""Up to so many probes the sweep is faster than the panels; measured at d = 128 and 512."""
 PROBE_BLOCK = 1024
 SUBJECT_BLOCK = 2048
 SWEEP_BLOCK = 65536
-PRODUCT_BLOCK = 2048
-"""Subjects per matrix product: the library packs the probes anew for each, so few are slow; the scores fit the L3 cache."""
 
 
 class Kernel(Protocol):
@@ -50,8 +50,8 @@ class Kernel(Protocol):
         ...
 
     @property
-    def uses_blas(self) -> bool:
-        """Whether it calls the matrix library, which then has to be held to one thread."""
+    def n_bins(self) -> int:
+        """Bins of its sums."""
         ...
 
     def scratch(self) -> Scratch:
@@ -62,23 +62,26 @@ class Kernel(Protocol):
         """Take those of one gallery block who have not left into the sums."""
         ...
 
+    def scores(self, rows: FloatArray) -> FloatArray:
+        """The scores (n, b) of the probes with some rows, as ``add`` sums them."""
+        ...
 
-def kernel_for(probes: FloatArray, link: Link) -> Kernel:
-    """The fastest kernel that is exact for these probes and this link."""
-    if link is not cosine_link or probes.dtype != np.float32:
-        return LinkedKernel(probes, link)
-    if len(probes) <= FEW_PROBES:
-        return SweepKernel(probes)
-    return PanelKernel(probes, pack_probes(probes)) if are_fastest() else ProductKernel(probes)
+
+def kernel_for(probes: FloatArray, link: Link, sharpness: Float64Array) -> Kernel:
+    """The fastest kernel that is exact for these probes, this link and this sharpness."""
+    fast = link is cosine_link and probes.dtype == np.float32
+    if not fast or sharpness.max(initial=0.0) > LARGEST_SHARPNESS[SINGLE_BINS]:
+        return LinkedKernel(probes.astype(np.float64), link)
+    return SweepKernel(probes) if len(probes) <= FEW_PROBES else PanelKernel(probes, pack_probes(probes))
 
 
 @dataclass(frozen=True)
 class LinkedKernel:
-    """One matrix product per block, the link on its scores, sums by the library's exponential in float64."""
+    """Canonical scores, the link on them, sums by the library's exponential in float64."""
 
-    probes: FloatArray
+    probes: Float64Array
     link: Link
-    uses_blas: bool = True
+    n_bins: int = DOUBLE_BINS
 
     @property
     def block_rows(self) -> int:
@@ -86,83 +89,42 @@ class LinkedKernel:
         return SUBJECT_BLOCK
 
     def scratch(self) -> Scratch:
-        """None: the link makes new arrays anyway."""
-        return ()
-
-    def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
-        """Take in one block."""
-        held, numbers, there = block.rows.astype(self.probes.dtype, copy=False), block.numbers, ~block.gone
-        if len(there):
-            numbers = numbers[there]
-        for first in range(0, len(self.probes), PROBE_BLOCK):
-            rows = slice(first, first + PROBE_BLOCK)
-            part = sums.rows(rows)
-            scores = self.probes[rows] @ held.T
-            if len(there):
-                scores = scores[:, there]
-            absorb_top(scores, numbers, part.top_scores, part.top_index)
-            absorb_mass(self.link(scores, first), part.sharpness, part.peak, part.mass, part.moment)
-        sums.n_subjects += block.n_living
-
-
-@dataclass(frozen=True)
-class CanonicalKernel:
-    """Canonical scores of few probes, for the top alone; slower than the other kernels."""
-
-    probes: Float64Array
-    uses_blas: bool = False
-
-    @property
-    def block_rows(self) -> int:
-        """Subjects at once."""
-        return CHUNK
-
-    def scratch(self) -> Scratch:
-        """For the scores of one block."""
-        return (np.empty((len(self.probes), CHUNK)),)
-
-    def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
-        """Take in one block."""
-        scores, numbers, dtype = scratch[0][:, : len(block.rows)], block.numbers, np.result_type(block.rows, np.float32)
-        score_all(np.ascontiguousarray(block.rows, dtype=dtype), self.probes, scores)
-        if len(block.gone):
-            scores, numbers = scores[:, ~block.gone], numbers[~block.gone]
-        absorb_top(scores, numbers, sums.top_scores, sums.top_index)
-        sums.n_subjects += block.n_living
-
-
-@dataclass(frozen=True)
-class ProductKernel:
-    """One float32 matrix product per block into a small buffer, read while it is in the cache."""
-
-    probes: Float32Array
-    uses_blas: bool = True
-
-    @property
-    def block_rows(self) -> int:
-        """Subjects at once."""
-        return PRODUCT_BLOCK if len(self.probes) > PROBE_BLOCK // 2 else 2 * PRODUCT_BLOCK
-
-    def scratch(self) -> Scratch:
         """For the scores of one block of probes with one of subjects."""
-        return (np.empty(min(len(self.probes), PROBE_BLOCK) * self.block_rows, dtype=np.float32),)
+        return (np.empty(min(len(self.probes), PROBE_BLOCK) * SUBJECT_BLOCK),)
 
     def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
-        held, numbers, width = block.rows.astype(np.float32, copy=False), block.numbers, len(block.rows)
-        holes = holes_scratch(width if len(block.gone) else 0)
-        count, moves = find_holes(block.gone, 0, width, holes)
-        if count < width:
-            fill_holes(numbers, 0, count, holes, moves, holes[2])
-            numbers = holes[2]
+        held, numbers, there = _held(block.rows), block.numbers, ~block.gone
+        if len(there):
+            held, numbers = held[there], numbers[there]
+        sharpness = summed_sharpness(sums.sharpness, self.n_bins)
         for first in range(0, len(self.probes), PROBE_BLOCK):
             rows = slice(first, first + PROBE_BLOCK)
-            probes = self.probes[rows]
+            part, probes = sums.rows(rows), self.probes[rows]
             scores = scratch[0][: len(probes) * len(held)].reshape(len(probes), len(held))
-            np.matmul(probes, held.T, out=scores)
-            move_columns(scores, holes, moves)
-            absorb_cosines(scores, count, numbers, sums.rows(rows).arrays)
+            score_all(held, probes, scores)
+            absorb_top(scores, numbers, part.top_scores, part.top_index)
+            if len(sharpness):
+                absorb_linked(self.link(scores, first), sharpness, part.window, part.bins)
         sums.n_subjects += block.n_living
+
+    def scores(self, rows: FloatArray) -> Float64Array:
+        """Canonical scores."""
+        scores = np.empty((len(self.probes), len(rows)))
+        score_all(_held(rows), self.probes, scores)
+        return scores
+
+    def linked(self, scores: Float64Array) -> Float64Array:
+        """What is summed of the scores (n, k) of all probes; −inf, nobody's, stays."""
+        if self.link is cosine_link:
+            return scores
+        there = scores > -np.inf
+        return np.where(there, self.link(np.where(there, scores, 0.0), 0), -np.inf)
+
+
+def _held(rows: FloatArray) -> FloatArray:
+    """Contiguous rows of float32 or float64."""
+    return np.ascontiguousarray(rows, dtype=np.result_type(rows.dtype, np.float32))
 
 
 @dataclass(frozen=True)
@@ -171,7 +133,7 @@ class PanelKernel:
 
     probes: Float32Array
     tiles: Float32Array
-    uses_blas: bool = False
+    n_bins: int = SINGLE_BINS
 
     @property
     def block_rows(self) -> int:
@@ -189,13 +151,20 @@ class PanelKernel:
         sweep_panels(self.tiles, held, block.numbers, block.gone, *scratch, sums.arrays)
         sums.n_subjects += block.n_living
 
+    def scores(self, rows: FloatArray) -> Float32Array:
+        """By panels."""
+        found = np.empty((len(self.probes), len(rows)), dtype=np.float32)
+        panels, scores, _ = self.scratch()
+        score_panels(self.tiles, np.ascontiguousarray(rows, dtype=np.float32), panels, scores, found)
+        return found
+
 
 @dataclass(frozen=True)
 class SweepKernel:
     """Products and sums in one loop over the gallery's rows; the scores of a chunk never leave the cache."""
 
     probes: Float32Array
-    uses_blas: bool = False
+    n_bins: int = SINGLE_BINS
 
     @property
     def block_rows(self) -> int:
@@ -211,3 +180,9 @@ class SweepKernel:
         held = np.ascontiguousarray(block.rows, dtype=np.float32)
         sweep(self.probes, held, block.numbers, block.gone, *scratch, sums.arrays)
         sums.n_subjects += block.n_living
+
+    def scores(self, rows: FloatArray) -> Float32Array:
+        """Row by row."""
+        found = np.empty((len(self.probes), -(-len(rows) // VECTOR_LENGTH) * VECTOR_LENGTH), dtype=np.float32)
+        multiply(self.probes, np.ascontiguousarray(rows, dtype=np.float32), 0, len(rows), found, 0)
+        return found[:, : len(rows)]

@@ -229,10 +229,23 @@ def sweep_panels(tiles, block, numbers, gone, panels, scores, holes, sums):
             part = RunningSums(
                 sums.top_scores[own],
                 sums.top_index[own],
-                sums.sharpness,
                 sums.slope,
                 sums.peak[own],
-                sums.mass[own],
-                sums.moment[own],
+                sums.window[own],
+                sums.bins[own],
             )
             absorb_living(scores[: own.stop - at], width, numbers, begin, holes, count, moves, part)
+
+
+@njit(cache=True, nogil=True)
+def score_panels(tiles, block, panels, scores, found):
+    """Write the scores (n, b) of all rows, as ``sweep_panels`` sums them."""
+    per_pass = PROBES_PER_PASS // PANEL_PROBES
+    for begin in range(0, block.shape[0], CHUNK):
+        width = min(CHUNK, block.shape[0] - begin)
+        pack_panels(block, begin, width, panels)
+        for tile in range(0, tiles.shape[0], per_pass):
+            multiply_panels(panels, width, tiles, tile, min(tile + per_pass, tiles.shape[0]), scores, block, 0)
+            at = tile * PANEL_PROBES
+            for i in range(at, min(at + PROBES_PER_PASS, found.shape[0])):
+                found[i, begin : begin + width] = scores[i - at, :width]

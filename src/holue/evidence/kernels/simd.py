@@ -8,14 +8,19 @@ They are written out because the compiler would choose another form for sums who
 
 from __future__ import annotations
 
+import platform
+from functools import cache, partial, reduce
+
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import binding, ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 
 VECTOR_LENGTH = 8
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 FLOATS, INTS = ir.VectorType(ir.FloatType(), VECTOR_LENGTH), ir.VectorType(INT32, VECTOR_LENGTH)
-CONTRACT = ("contract",)
+
+LONG_VECTOR_LENGTH = 16 if binding.get_host_cpu_features().get("avx512f") else VECTOR_LENGTH
+"""For loops whose result is the same for every length: as long as the processor has them."""
 
 POWER_POLYNOMIAL = (
     1.0,
@@ -26,13 +31,14 @@ POWER_POLYNOMIAL = (
     0.001326472731307149,
 )
 """Of 2^f: the least relative error of degree 5 on [−½, ½] with 2^0 = 1, which is 9e-8."""
-_ROUNDER = 1.5 * 2**23  # added to a small float32 it rounds it, and its lowest bits become the whole number
+ROUNDER = 1.5 * 2**23
+"""Added to a small float32 it rounds it, and its lowest bits become the whole number."""
 _FRACTION_BITS = 23  # of the float32 format
 
 
-def constant(value):
+def constant(value, length=VECTOR_LENGTH):
     """A vector of one float32, repeated."""
-    return ir.Constant(FLOATS, [float(np.float32(value))] * VECTOR_LENGTH)
+    return ir.Constant(ir.VectorType(ir.FloatType(), length), [float(np.float32(value))] * length)
 
 
 def shuffle(builder, vector, order):
@@ -40,17 +46,26 @@ def shuffle(builder, vector, order):
     return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(INT32, len(order)), order))
 
 
-def broadcast(builder, number):
+def broadcast(builder, number, length=VECTOR_LENGTH):
     """A vector of one number, repeated."""
-    kind = ir.VectorType(number.type, VECTOR_LENGTH)
-    return shuffle(
-        builder, builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0)), [0] * VECTOR_LENGTH
-    )
+    kind = ir.VectorType(number.type, length)
+    return shuffle(builder, builder.insert_element(ir.Constant(kind, ir.Undefined), number, INT32(0)), [0] * length)
 
 
 def load(builder, start, at, kind):
     """A vector that begins at element ``at``, at whatever address."""
     return builder.load(builder.bitcast(builder.gep(start, [at]), kind.as_pointer()), align=1)
+
+
+def load_some(builder, start, at, end, kind):
+    """A vector of float32 that begins at element ``at``: the elements before ``end``, and zeros; and which are before it."""
+    length = kind.count
+    places = ir.Constant(ir.VectorType(INT64, length), list(range(length)))
+    some = builder.icmp_signed("<", places, broadcast(builder, builder.sub(end, at), length))
+    address = builder.bitcast(builder.gep(start, [at]), kind.as_pointer())
+    signature = ir.FunctionType(kind, [address.type, INT32, some.type, kind])
+    masked_load = cgutils.get_or_insert_function(builder.module, signature, f"llvm.masked.load.v{length}f32.p0")
+    return builder.call(masked_load, [address, INT32(4), some, constant(0.0, length)]), some
 
 
 def save(builder, vector, start, at):
@@ -74,44 +89,72 @@ def maximum(builder, left, right):
 
 
 def any_above(builder, vectors, bar):
-    """Whether any element of four vectors is above that of ``bar``."""
-    a, b, c, d = vectors
-    best = maximum(builder, maximum(builder, a, b), maximum(builder, c, d))
-    flags = builder.bitcast(builder.fcmp_ordered(">", best, bar), ir.IntType(VECTOR_LENGTH))
-    return builder.icmp_unsigned("!=", flags, ir.IntType(VECTOR_LENGTH)(0))
+    """Whether any element of some vectors is above that of ``bar``."""
+    best = reduce(partial(maximum, builder), vectors)
+    bits = ir.IntType(best.type.count)
+    return builder.icmp_unsigned("!=", builder.bitcast(builder.fcmp_ordered(">", best, bar), bits), bits(0))
+
+
+@cache
+def _fuses() -> bool:
+    """Whether the processor multiplies and adds in one instruction."""
+    return bool(binding.get_host_cpu_features().get("fma")) or platform.machine() in ("aarch64", "arm64")
 
 
 def multiply_add(builder, x, y, z):
-    """``xy + z``, in one rounding where the processor can."""
-    return builder.fadd(builder.fmul(x, y, flags=CONTRACT), z, flags=CONTRACT)
+    """``xy + z``, in one rounding where the processor can.
+
+    Written out: left to the compiler, whether it is one rounding or two depends on what else uses the product.
+    """
+    if not _fuses():
+        return builder.fadd(builder.fmul(x, y), z)
+    kind = ir.FunctionType(x.type, [x.type] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{x.type.count}f32"), [x, y, z])
 
 
-def powers_of_two(builder, slope, vectors):
+def powers_of_two(builder, slope, vectors, rounder=None):
     """``2^{slope·x}`` of several vectors, step by step side by side, so that none waits for its own last step.
 
-    ``slope·x`` is in −125 … 0. Its whole part is added to the exponent bits of the polynomial of the rest.
+    ``slope·x`` is in −125 … 0. Its whole part is added to the exponent bits of the polynomial of the rest. With the rounder
+    ``ROUNDER − E`` it is ``2^{slope·x − E}``, for a whole number ``E`` of up to 22 bits, and ``slope·x − E`` is in −125 … 0.
     """
-    rounder, bits = constant(_ROUNDER), ir.Constant(INTS, [_FRACTION_BITS] * VECTOR_LENGTH)
+    kind, length = vectors[0].type, vectors[0].type.count
+    ints = ir.VectorType(INT32, length)
+    rounder = constant(ROUNDER, length) if rounder is None else rounder
+    bits = ir.Constant(ints, [_FRACTION_BITS] * length)
     rounded = [multiply_add(builder, slope, x, rounder) for x in vectors]
     whole = [builder.fsub(x, rounder) for x in rounded]
-    exponent = [builder.fmul(slope, x, flags=CONTRACT) for x in vectors]
-    f = [builder.fsub(x, y, flags=CONTRACT) for x, y in zip(exponent, whole)]
-    fraction = [constant(POWER_POLYNOMIAL[-1]) for _ in f]
+    f = [multiply_add(builder, slope, x, builder.fneg(y)) for x, y in zip(vectors, whole)]
+    fraction = [constant(POWER_POLYNOMIAL[-1], length) for _ in f]
     for coefficient in POWER_POLYNOMIAL[-2::-1]:
-        fraction = [multiply_add(builder, x, y, constant(coefficient)) for x, y in zip(fraction, f)]
-    power = [builder.shl(builder.bitcast(x, INTS), bits) for x in rounded]
-    raised = [builder.add(x, builder.bitcast(y, INTS)) for x, y in zip(power, fraction)]
-    return [builder.bitcast(x, FLOATS) for x in raised]
+        fraction = [multiply_add(builder, x, y, constant(coefficient, length)) for x, y in zip(fraction, f)]
+    power = [builder.shl(builder.bitcast(x, ints), bits) for x in rounded]
+    raised = [builder.add(x, builder.bitcast(y, ints)) for x, y in zip(power, fraction)]
+    return [builder.bitcast(x, kind) for x in raised]
 
 
 def add_across(builder, vector):
-    """The sum of a vector, of floating point or whole numbers, in one order: halves, quarters, neighbours."""
+    """The sum of a vector, of floating point or whole numbers, in one order: halves, quarters, and so on to neighbours."""
     add = builder.add if isinstance(vector.type.element, ir.IntType) else builder.fadd
-    for distance in (4, 2, 1):
-        vector = add(
-            vector, shuffle(builder, vector, [(place + distance) % VECTOR_LENGTH for place in range(VECTOR_LENGTH)])
-        )
+    distance, length = vector.type.count // 2, vector.type.count
+    while distance:
+        vector = add(vector, shuffle(builder, vector, [(place + distance) % length for place in range(length)]))
+        distance //= 2
     return builder.extract_element(vector, INT32(0))
+
+
+def add_across_each(builder, vectors):
+    """``add_across`` of each of two, four or more vectors of floating point numbers, as one vector; the same bits."""
+    left = vectors[0].type.count  # elements of each that are still to be added
+    while left > 1:
+        pairs = list(zip(vectors[::2], vectors[1::2])) or [(vectors[0], ir.Constant(vectors[0].type, ir.Undefined))]
+        places = range(vectors[0].type.count * min(len(vectors), 2))
+        low = [place for place in places if place % left < left // 2]
+        high = [place + left // 2 for place in low]
+        orders = [ir.Constant(ir.VectorType(INT32, len(order)), order) for order in (low, high)]
+        vectors = [builder.fadd(*(builder.shuffle_vector(a, b, order) for order in orders)) for a, b in pairs]
+        left //= 2
+    return vectors[0]
 
 
 def add_each(builder, vectors):

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.evidence import NO_SUBJECT
-from holue.evidence.kernels.exponential_sums import slopes
 from holue.evidence.quantized.bounded_loops import N_SUMS, BoundedArrays, combine
 from holue.gallery.embeddings import Float64Array
 
@@ -31,7 +30,8 @@ class BoundedSums:
             np.full((n_probes, listed), -np.inf),
             np.full((n_probes, listed), NO_SUBJECT, dtype=np.int64),
             sharpness,
-            slopes(sharpness),
+            # Beyond 1e30 every score but the highest weighs nothing already, and float32 would end.
+            np.minimum(sharpness / np.log(2.0), 1e30).astype(np.float32),
             np.full(n_probes, -np.inf),
             np.zeros((n_probes, len(sharpness), N_SUMS)),
         )

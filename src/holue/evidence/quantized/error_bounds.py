@@ -31,7 +31,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.evidence import Evidence
-from holue.evidence.kernels.kernel import SUBJECT_BLOCK
 from holue.evidence.precision import Precision
 from holue.evidence.quantized.bounded_loops import (
     ERROR_MASS,
@@ -216,11 +215,11 @@ def float64_precision(seen: Evidence, largest: Float64Array, dim: int) -> Precis
     """Bounds of evidence that was summed in float64; ``largest`` (n,) is the largest cosine a probe can have with any row.
 
     A score of d products is off by at most ``η = (d + 8) ε`` of the largest, a weight by the factor ``e^{±aη}``, and a sum of K
-    weights, taken block by block, by ``ε`` per addition. A mean moves with the scores and with their weights.
+    weights by 2^-65 of the greatest for each (see ``binned_sums.py``). A mean moves with the scores and with their weights.
     """
     n, m = seen.log_mass.shape
     eta = ((dim + 8) * _EPSILON * largest)[:, None]
-    additions = (SUBJECT_BLOCK + seen.n_subjects / SUBJECT_BLOCK + 32) * _EPSILON
+    additions = 32 * _EPSILON + seen.n_subjects * 2.0**-64
     of_weights = seen.sharpness * eta + additions
     log_mass_bound = of_weights + (np.abs(seen.log_mass) + seen.sharpness * largest[:, None]) * 4 * _EPSILON
     # Weights within a factor e^{±y} of the true ones move a mean by at most the range of the scores times tanh(y).

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from holue.evidence.kernels.exponential_sums import CHUNK
 from holue.evidence.kernels.holes import fill_holes, find_holes, holes_scratch, move_columns
-from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK, PRODUCT_BLOCK
+from holue.evidence.kernels.kernel import FEW_PROBES, PROBE_BLOCK
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, are_fastest, pack_probes, panel_scratch
 from holue.evidence.kernels.row_products import RUNNING
 from holue.evidence.quantized.bounded_loops import absorb_scores
@@ -49,6 +49,8 @@ Scratch = tuple[npt.NDArray[Any], ...]
 FEW_CODE_PROBES = {"float16": 6, "int8": 5}
 """Up to so many probes multiplying the codes themselves, anew for each, costs less than unpacking them once; measured."""
 LARGEST_PROBE_CODE = 32767
+PRODUCT_BLOCK = 2048
+"""Subjects per matrix product: the library packs the probes anew for each, so few are slow; the scores fit the L3 cache."""
 _UNIT = 2.0**-24
 _LONGEST_SUM = 2**31 - 1
 

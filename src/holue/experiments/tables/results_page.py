@@ -1,4 +1,4 @@
-"""Results page: what the runs of the experiments won and what they did not, beside the paper's numbers."""
+"""Results page: in how many cells each method is best, and all tables, with the paper's numbers for comparison."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holue.experiments.tables.summary_tables import (
 Document = Mapping[str, Any]
 PAPER_METHODS = ("pfe", "scf", "sf", "acceptance", "galue", REFERENCE)
 OURS = {"holue-plus": "HolUE-plus", "holue-f1": "HolUE-F1"}
-"""The methods of this package that are held against HolUE-MLP: by P(correct), and by the expected gain in F1."""
+"""The methods of this package that are compared with HolUE-MLP: by P(correct), and by the expected gain in F1."""
 MEASURES = {"f1": "difference_to_holue", "accuracy": "difference_of_accuracy_to_holue"}
 """What a prediction rejection ratio is of, and where its paired differences are."""
 
@@ -48,16 +48,16 @@ def results_page(documents: Sequence[Document], remarks: str = "", charts: Mappi
         lines += [f"![{caption}]({path})", ""]
     lines += [
         "The tables here are made by `holue results` from the `results.json` of each run; the remarks are written by hand. "
-        "Every number is a mean over seeds; a seed deals people out to training, development and evaluation anew, and no person "
-        "is in two of them. Intervals (95 %) are from a bootstrap over subjects that all seeds share, and differences are paired "
-        "by seed and by resample. Thresholds, normalisation and heads are learnt on the development part alone. **Bold** is best "
-        "of its column, <u>underlined</u> second.",
+        "Every number is a mean over seeds; each seed assigns people at random to training, development and evaluation, and "
+        "no person is in two of them. Intervals (95 %) are from a bootstrap over subjects that all seeds share, and "
+        "differences are paired by seed and by resample. Thresholds, normalisation and heads are learnt on the development "
+        "part alone. **Bold** is best of its column, <u>underlined</u> second.",
         "",
     ]
     lines += ["To run again (the extra `train`, and all but glyphs need `HOLUE_DATA` and `HOLUE_MODELS`):", ""]
     lines += [f"- `holue experiment {one['name']} --seeds {one['seeds']} --report OUT`" for one in documents]
     if any(document["quick"] for document in documents):
-        lines += ["", "**Some runs are quick ones, on a part of the data: their numbers mean nothing.**"]
+        lines += ["", "**Some runs used `--quick`, on a part of the data: do not use their numbers.**"]
     lines += ["", "## Summary", "", *summary_lines(documents)]
     if remarks.strip():
         lines += ["", remarks.strip()]
@@ -158,8 +158,8 @@ def _experiment_lines(document: Document) -> list[str]:
 def _paper_lines() -> list[str]:
     heads = [f"{name} {fpir}" for name, targets in zip(PAPER_COLUMNS, PAPER_FPIR) for fpir in targets]
     lines = [
-        "PRR of F1, as printed. Its data are other data and its recognisers larger ones, and its thresholds come from the test "
-        "probes; what can be compared is the order of the methods.",
+        "PRR of F1, as printed. The paper used other data and larger recognisers, and its thresholds come from the test "
+        "probes. Compare the order of the methods, not the numbers.",
         "",
         f"| Method | {' | '.join(heads)} |",
         f"| --- |{' ---: |' * len(heads)}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -20,8 +20,9 @@ from holue.recognition.reading import Reading
 if TYPE_CHECKING:
     import pandas as pd
 
-ACCEPTED, REJECTED, FILTERED = "accepted", "rejected", "filtered"
-"""Decided: an enrolled subject; decided: nobody enrolled; not decided: too uncertain, retake or let a person decide."""
+ACCEPTED, REJECTED, FILTERED, INCOMPLETE = "accepted", "rejected", "filtered", "incomplete"
+"""Decided: an enrolled subject; decided: nobody enrolled; not decided: too uncertain, retake or let a person decide; not decided:
+part of the gallery could not be read."""
 
 PLAIN = (
     "decision",
@@ -65,21 +66,21 @@ class Identification:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, ready for JSON; UNKNOWN becomes None (its decision is "rejected")."""
-        return {**asdict(self), "subject": _plain(self.subject), "candidates": [asdict(c) for c in self.candidates]}
+        return {**asdict(self), "subject": _plain(self.subject), "candidates": [dict(vars(c)) for c in self.candidates]}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Identifications:
     """Answers for n probes: one array per field; ``answers[3]`` is one answer, ``answers[mask]`` are several.
 
     The probabilities of all K candidates and of nobody sum to 1. Where ``calibrated``, they were learned from validation probes:
     of many answers that get 0.8, about 80 % are right. Otherwise (a ``threshold`` without calibration, or too few validation
-    probes) they are the class model's own posterior, which promises more than it keeps. That posterior is always there under
+    probes) they are the class model's own posterior, which is overconfident. That posterior is always there under
     ``model_p_unknown`` and ``model_candidate_probabilities``.
     """
 
-    subject: npt.NDArray[Any]  # (n,) the subject where accepted, UNKNOWN where rejected, None where filtered
-    decision: npt.NDArray[np.str_]  # (n,) "accepted", "rejected" or "filtered"
+    subject: npt.NDArray[Any]  # (n,) the subject where accepted, UNKNOWN where rejected, None where not decided
+    decision: npt.NDArray[np.str_]  # (n,) "accepted", "rejected", "filtered" or "incomplete"
     score: Float64Array  # (n,) best cosine
     p_subject: Float64Array  # (n,) probability of the best candidate
     p_unknown: Float64Array  # (n,) probability that nobody enrolled is shown
@@ -132,6 +133,11 @@ class Identifications:
     def __len__(self) -> int:
         return len(self.subject)
 
+    def __repr__(self) -> str:
+        kinds, counts = np.unique(self.decision, return_counts=True)
+        decided = ", ".join(f"{count} {kind}" for kind, count in zip(kinds.tolist(), counts.tolist()))
+        return f"Identifications({len(self)} probes: {decided or 'none'})"
+
     @overload
     def __getitem__(self, key: int | np.integer[Any]) -> Identification: ...
     @overload
@@ -171,10 +177,26 @@ class Identifications:
         """Which probes were left undecided, their answer being too uncertain to act on."""
         return np.asarray(self.decision == FILTERED)
 
+    @property
+    def incomplete(self) -> npt.NDArray[np.bool_]:
+        """Which probes were left undecided, part of the gallery being out of reach."""
+        return np.asarray(self.decision == INCOMPLETE)
+
+    def left_open(self, why: str) -> Identifications:
+        """The same answers with no decision, for a gallery of which only a part was seen; ``why`` becomes the reason.
+
+        A subject that was not seen may have any cosine up to 1. It could change a rejection, and also who is accepted, whatever
+        the part says; so the answer is "incomplete" for every probe. Candidates and probabilities are those of the part.
+        """
+        n = len(self)
+        return replace(
+            self, subject=np.full(n, None, dtype=object), decision=np.full(n, INCOMPLETE), reason=np.full(n, why)
+        )
+
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns of plain Python values, ready for JSON; UNKNOWN becomes None (its decision is "rejected")."""
         columns: dict[str, list[Any]] = {name: getattr(self, name).tolist() for name in PLAIN}
-        candidates = [[asdict(candidate) for candidate in self._candidates(i)] for i in range(len(self))]
+        candidates = [[dict(vars(candidate)) for candidate in self._candidates(i)] for i in range(len(self))]
         return {"subject": [_plain(s) for s in self.subject], **columns, "candidates": candidates}
 
     def to_pandas(self) -> pd.DataFrame:

@@ -18,10 +18,13 @@ Which cause is named:
 1. An accepted answer whose most probable mistake is another enrolled subject: the look-alike. At the threshold only where the
    second candidate is at least half as probable as the best.
 2. Else a score within ``AT_THRESHOLD`` of the threshold: the boundary.
-3. Else the larger share of boundary and sample, if it is worth naming.
+3. Else, where boundary or sample has a share worth naming: of an accepted answer the larger share. A rejection is wrong only if
+   an enrolled subject was missed: the sample where it is as poor as those of enrolled subjects who were missed, and poorer than
+   is typical of those who were recognised (``Typical.poor``), else the boundary. The shares do not decide it: they compare with
+   rightly rejected strangers, whose samples may be as poor.
 
-Where a typical answer is itself uncertain, a probe can be as uncertain and have no share worth naming. Its main cause is then the
-one with the largest share in what separates it from the clearest answer there could be, all causes at their best.
+Where a typical answer is itself uncertain, a probe can be as uncertain and have no share worth naming. The shares are then those
+in what separates it from the clearest answer there could be, all causes at their best.
 """
 
 from __future__ import annotations
@@ -53,6 +56,12 @@ AT_THRESHOLD = 0.01
 NEAR = 0.05
 """Scores this close to the threshold are "just" above or below it."""
 
+ACCEPTED = 1
+"""The row of :class:`Typical` for accepted answers."""
+
+MISSED = 0.9
+"""Share of the enrolled subjects who were missed whose samples count as poor."""
+
 ROUNDING = 1e-9
 UNEXPLAINED = "uncertain as all such answers are, whatever their score and sample"
 
@@ -83,16 +92,29 @@ class Typical:
 
     causes: Float64Array  # (2, 3 or 2)
     share: Float64Array  # (2,) of the best candidate among the enrolled
+    poor: float = np.inf  # −ln κ_x from which the sample of a rejected probe is poor; ∞ without κ_x
 
     @classmethod
-    def of(cls, reading: Reading, probabilities: Probabilities, correct: npt.NDArray[np.bool_]) -> Typical:
-        """Medians over the right answers of validation probes."""
+    def of(
+        cls,
+        reading: Reading,
+        probabilities: Probabilities,
+        correct: npt.NDArray[np.bool_],
+        mated: npt.NDArray[np.bool_],
+    ) -> Typical:
+        """Medians over the right answers of validation probes.
+
+        A sample is poor where ``MISSED`` of the mated probes that were rejected are as poor, but never a better one than that
+        of the typical mated probe that was recognised.
+        """
         features, share = causes(reading), best_share(probabilities)
         sides = [correct & (reading.accepted == side) for side in (False, True)]
-        return cls(
-            np.array([np.median(features[rows], axis=0) for rows in sides]),
-            np.array([np.median(share[rows]) for rows in sides]),
-        )
+        usual = np.array([np.median(features[rows], axis=0) for rows in sides])
+        poor, missed = np.inf, mated & ~reading.accepted
+        if features.shape[1] > SAMPLE:
+            from_missed = np.quantile(features[missed, SAMPLE], 1 - MISSED) if missed.any() else -np.inf
+            poor = max(float(from_missed), float(usual[ACCEPTED, SAMPLE]))
+        return cls(usual, np.array([np.median(share[rows]) for rows in sides]), poor)
 
 
 Judge = Callable[[Float64Array], Float64Array]
@@ -112,6 +134,9 @@ def explain(reading: Reading, probabilities: Probabilities, judge: Judge, typica
     reference = typical.causes[side], typical.share[side]
     usual, shares = _shapley(features, share, reference, judge, accepted)
     main = _largest(shares[:, [BOUNDARY, SAMPLE]], WORTH_NAMING)
+    poor = features[:, SAMPLE] >= typical.poor if features.shape[1] > SAMPLE else np.zeros(len(features), dtype=bool)
+    missed = np.where(poor, SAMPLE, BOUNDARY)
+    main = np.where(~accepted & (main != NONE), missed, main)
     at_threshold = np.abs(reading.best_score - reading.point.threshold) < AT_THRESHOLD
     main[at_threshold] = BOUNDARY
     uncertainty = 1.0 - probabilities.of_decision(accepted)
@@ -122,9 +147,10 @@ def explain(reading: Reading, probabilities: Probabilities, judge: Judge, typica
     if len(as_usual):
         rows = accepted[as_usual]
         clearest = np.where(rows[:, None], np.inf, -np.inf) * np.ones_like(features[as_usual]), np.ones(len(as_usual))
-        main[as_usual] = _largest(
+        largest = _largest(
             _shapley(features[as_usual], share[as_usual], clearest, judge, rows)[1][:, [BOUNDARY, SAMPLE]], ROUNDING
         )
+        main[as_usual] = np.where(~rows & (largest != NONE), missed[as_usual], largest)
     usually = np.zeros(len(main), dtype=bool)
     usually[as_usual] = True
     write = _Writer(reading, probabilities, typical, features)
@@ -188,7 +214,7 @@ class _Writer:
         margin, usual_margin = self.features[i, 0], self.typical.causes[int(accepted), 0]
         second = float(reading.evidence.top_scores[i, 1])
         side = f"{'above' if accepted else 'below'} the threshold"
-        numbers = f"{reading.best_score[i]:.3f} against {reading.point.threshold:.3f}"
+        numbers = _against(float(reading.best_score[i]), reading.point.threshold)
         if abs(margin) < NEAR:
             return f"just {side}", numbers
         if as_usual:
@@ -206,9 +232,19 @@ class _Writer:
 
     def sample(self, i: int, as_usual: bool) -> tuple[str, str]:
         accepted = bool(self.reading.accepted[i])
-        usual = np.exp(-self.typical.causes[int(accepted), SAMPLE])
+        usual = np.exp(-self.typical.causes[ACCEPTED, SAMPLE])
         numbers = f"concentration {self.reading.probe_concentrations[i]:.0f}, typical {usual:.0f}"
         return (f"{self.name(i, 0)} would score higher in so good a sample" if accepted else "poor sample"), numbers
 
     def name(self, i: int, rank: int) -> object:
         return self.reading.search.names(self.reading.evidence.top_index[i, rank : rank + 1])[0]
+
+
+def _against(score: float, threshold: float) -> str:
+    """Both numbers, with as many digits as it takes to tell them apart, up to six.
+
+    >>> _against(0.31, 0.2841), _against(0.29713, 0.29709)
+    ('0.310 against 0.284', '0.29713 against 0.29709')
+    """
+    digits = next((n for n in (3, 4, 5) if f"{score:.{n}f}" != f"{threshold:.{n}f}"), 6)
+    return f"{score:.{digits}f} against {threshold:.{digits}f}"

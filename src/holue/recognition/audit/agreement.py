@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holue.gallery.embeddings import Float64Array
-from holue.gallery.left_out import LeftOut, summed
-from holue.recognition.audit.comparison import Rows
+from holue.gallery.left_out import LeftOut, Rows, summed
 
 
 @dataclass(frozen=True, eq=False)

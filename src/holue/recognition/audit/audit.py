@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from holue.errors import GalleryTooSmallError, InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array
-from holue.gallery.left_out import LeftOut
+from holue.gallery.left_out import LeftOut, Mask, Rows
 from holue.gallery.subjects import as_subjects
-from holue.recognition.audit.agreement import Agreement
-from holue.recognition.audit.comparison import Comparison, Mask, Rows, centred_samples, neighbours
+from holue.recognition.audit.comparison import Comparison
 from holue.recognition.audit.confusion import Straying, pair_of
 from holue.recognition.audit.discrimination import Discrimination
+from holue.recognition.audit.duplicates import LIKELY, duplicate_pairs, neighbours
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
 from holue.recognition.audit.populations import Faults, OneStranger, SamePerson
 from holue.recognition.audit.report import Report
@@ -29,13 +29,8 @@ from holue.recognition.calibration.leave_one_out import weighted_threshold
 from holue.recognition.checks import check_share, check_threshold
 from holue.recognition.model.operating_point import OperatingPoint
 
-LIKELY = 0.5
-"""Probability from which a fault is reported."""
 TWINS = 0.01
 """Share of subjects that may be enrolled twice, when a sample's label is judged."""
-
-HEAVY_TAIL = 4.0
-"""Degrees of freedom of how the halves of a person agree: some people vary far more than most."""
 
 KINDS = ("mislabelled", "duplicates", "look_alikes", "poor_references", "hubs")
 
@@ -128,11 +123,7 @@ def audit_gallery(
             "they have no part in rank-1 and FNIR"
         )
     near, near_score = neighbours(left, threads)
-    directions = centred_samples(left)
-    judged = left if directions is None else LeftOut.of(directions, y, concentration, media=media, kept=~wrong)
-    pairs, pair_probability = _duplicates(
-        judged, *((near, near_score) if directions is None else neighbours(judged, threads))
-    )
+    pairs, pair_probability = duplicate_pairs(left, (near, near_score), threads)
     pair_score = np.einsum("ij,ij->i", *(left.gallery.directions[column] for column in pairs.T)).astype(np.float64)
     point = _point(after, wrong, pairs, target_fpir, threshold, notes)
     twins = {pair_of(a, b) for a, b in pairs.tolist()}
@@ -171,27 +162,6 @@ def _mislabelled(comparison: Comparison, same: SamePerson) -> tuple[Mask, Float6
     wrong = (probability >= LIKELY) & paired
     wrong[paired] &= own < other
     return wrong, probability
-
-
-def _duplicates(left: LeftOut, near: Rows, cosine: Float64Array) -> tuple[Rows, Float64Array]:
-    """Pairs of gallery rows (m, 2) likely to be one person, with that probability, the likeliest first.
-
-    Where no subject has two samples nothing is known of how samples of one person agree, and the cosine is judged alone.
-    """
-    agreement = Agreement.of(left)
-    if agreement is None:
-        score, same = cosine, SamePerson.of(np.empty(0))
-    else:
-        score, same = agreement.between(near, cosine), SamePerson.of(agreement.of_halves, HEAVY_TAIL)
-    best, flat = score.max(axis=1), score.ravel()
-    # A person enrolled three times has two partners: every neighbour is judged, by what the best of each subject teach.
-    probability = Faults.fitted(best, np.zeros(len(best)), best, same, len(near) - 1).probability(flat)
-    pairs = np.sort(np.column_stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()]), axis=1)
-    likely = np.flatnonzero(probability >= LIKELY)
-    likely = likely[np.argsort(-flat[likely], kind="stable")]
-    _, first = np.unique(pairs[likely], axis=0, return_index=True)
-    chosen = likely[np.sort(first)]
-    return pairs[chosen], probability[chosen]
 
 
 def _point(

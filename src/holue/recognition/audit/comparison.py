@@ -6,18 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from holue.evidence.leave_one_out import evidence_of_others
-from holue.gallery.embeddings import Float64Array, FloatArray
-from holue.gallery.left_out import LeftOut
+from holue.gallery.embeddings import Float64Array
+from holue.gallery.left_out import LeftOut, Mask, Rows
 from holue.recognition.calibration.leave_one_out import stranger_scores
-
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
-
-NEIGHBOURS = 5
-BEYOND_CHANCE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,25 +54,3 @@ class Comparison:
             for part in (slice(first, first + 8192) for first in range(0, len(left), 8192))
         ]
         return np.concatenate(scores).astype(np.float64)
-
-
-def centred_samples(left: LeftOut) -> FloatArray | None:
-    """The samples' directions without the direction that all subjects share; None where they share none beyond chance.
-
-    Cosines of some models (of voices, often) are high between any two people because of such a direction, and then say little
-    about who is the same person. The mean of K templates that share nothing has a length of about 1/√K.
-    """
-    templates = left.gallery.directions.astype(np.float64)
-    common = templates.mean(axis=0)
-    if float(np.linalg.norm(common)) <= BEYOND_CHANCE / np.sqrt(len(templates)):
-        return None
-    return np.asarray(left.samples.directions - common, dtype=left.samples.directions.dtype)
-
-
-def neighbours(left: LeftOut, threads: int | None = None) -> tuple[Rows, Float64Array]:
-    """The nearest other templates of every template, best first: gallery rows and cosines (K, up to 5)."""
-    gallery = left.gallery
-    k = min(NEIGHBOURS, len(gallery) - 1)
-    rows = np.arange(len(gallery))
-    evidence = evidence_of_others(gallery.directions, rows, gallery, [], top_k=k, threads=threads)
-    return evidence.top_index, np.asarray(evidence.top_scores, dtype=np.float64)

@@ -12,7 +12,8 @@ from scipy.stats import poisson
 
 from holue.errors import InvalidParameterError
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.audit.comparison import Comparison, Mask, Rows
+from holue.gallery.left_out import Mask, Rows
+from holue.recognition.audit.comparison import Comparison
 from holue.recognition.audit.confusion import Straying, pair_of, probability_taken
 from holue.recognition.audit.findings import Duplicate, Hub, LookAlike, Mislabelled, PoorReference
 from holue.recognition.audit.populations import QUARTILE

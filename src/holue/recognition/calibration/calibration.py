@@ -10,7 +10,7 @@ own (``validation.py``), or the enrolled samples, each left out in turn (``leave
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -46,6 +46,10 @@ class Examined:
     truth: Rows  # (n,) number of each probe's own subject, −1 for strangers
     person: Rows  # (n,) a number for the person behind each probe
     own_score: Float64Array | None = None  # (n,) cosine to the own template, where it is not the gallery's
+    enrolled_twice: tuple[tuple[Any, Any], ...] = ()  # pairs likely to be one person, where this was looked for
+    look_alikes: tuple[
+        tuple[Any, Any], ...
+    ] = ()  # pairs of subjects who alone set the threshold, where this was looked for
 
     @property
     def correct(self) -> npt.NDArray[np.bool_]:
@@ -92,6 +96,8 @@ LESSONS: Mapping[str, Callable[[Lesson], Any]] = MappingProxyType(
         "quality_levels": lambda lesson: quality_levels(lesson.score, lesson.examined.reading),
         "calibration_fingerprints": lambda lesson: np.unique(fingerprints(lesson.probes)),
         "conformal_scores": lambda lesson: conformal_scores(lesson.examined),
+        "enrolled_twice": lambda lesson: lesson.examined.enrolled_twice,
+        "look_alikes": lambda lesson: lesson.examined.look_alikes,
     }
 )
 """What a calibration learns beside the operating point, by the field of the state that holds it."""
@@ -110,8 +116,6 @@ class Calibration:
 def calibrated(source: ValidationSource, settings: Settings) -> Calibration:
     """Settle the operating point and learn all there is to learn at it."""
     check_concentrations(settings.method, source.probes)
-    if SCORES[settings.method].fits_on_one_thread:
-        settings = replace(settings, threads=1)
     if settings.threshold is None:
         point = source.point_at_fpir(settings)
     else:

@@ -3,18 +3,20 @@
 A calibration is for one size of gallery, one embedding model and probes of one kind. How far the gallery may outgrow the size it
 was calibrated for depends on what is held: with κ and β held, FPIR grows by a factor of 1.8 when LFW's gallery doubles; a
 threshold that follows the strangers' own tail keeps it between 0.05 and 0.07 over a factor of 57 (docs/growing-galleries.md).
-A certificate is another matter: its risk counts every error, and was measured at one size.
+A certificate is another matter: its risk counts every error, and was measured at one size. A calibration by leaving one out also
+doubts where subjects look like one person enrolled twice, or where look-alikes set the threshold.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from holue.errors import InvalidParameterError
+from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.settings import Settings
@@ -23,6 +25,7 @@ from holue.recognition.state.state import State
 LARGEST_GROWTH: Mapping[str, float] = MappingProxyType({"model": 1.5, "threshold": 1.5, "fpir": 50.0})
 """How far a gallery may outgrow, or shrink from, the size it was calibrated for, by what is held."""
 CERTIFIED_GROWTH = 1.5
+PAIRS_NAMED = 3
 
 
 class CalibrationWarning(UserWarning):
@@ -33,7 +36,7 @@ class CalibrationWarning(UserWarning):
 class Doubt:
     """One reason, which prints as its sentence."""
 
-    about: Literal["gallery", "certificate", "model", "drift"]
+    about: Literal["gallery", "certificate", "model", "drift", "duplicates", "look-alikes"]
     sentence: str
 
     def __str__(self) -> str:
@@ -68,6 +71,20 @@ def calibration_doubts(state: State, settings: Settings, *, drift: DriftState | 
             "mean something else; enrol and calibrate anew"
         )
         doubts.append(Doubt("model", sentence))
+    if twice := _still_there(state.enrolled_twice, gallery):
+        sentence = (
+            f"of the enrolled, {_pairs(twice, 'looks', 'look')} like one person enrolled twice: such people are often named by "
+            "their other name, and had no part in the threshold; audit the gallery (holue audit), merge those that are one, and "
+            "calibrate anew"
+        )
+        doubts.append(Doubt("duplicates", sentence))
+    if alike := _still_there(state.look_alikes, gallery):
+        sentence = (
+            f"of the enrolled, {_pairs(alike, 'looks', 'look')} alike: left out in turn, each was accepted as the other, and so "
+            "they set the threshold: too high if strangers have no look-alikes here; audit the gallery (holue audit), or "
+            "calibrate on development probes"
+        )
+        doubts.append(Doubt("look-alikes", sentence))
     if drift is not None and drift.alarm:
         doubts.append(Doubt("drift", str(drift)))
     return tuple(doubts)
@@ -88,6 +105,17 @@ def refuse_other_model(enrolled_with: str | None, embedding_model: str | None, v
             f"{verb}: embedding_model is {_name(embedding_model)} and the gallery was enrolled with {_name(enrolled_with)}, "
             "whose embeddings cannot be compared with it; call fit with samples of the new model"
         )
+
+
+def _still_there(pairs: Sequence[tuple[Any, Any]], gallery: Gallery) -> list[tuple[Any, Any]]:
+    enrolled = set(gallery.subjects.tolist()) if pairs else set()
+    return [pair for pair in pairs if enrolled.issuperset(pair)]
+
+
+def _pairs(pairs: Sequence[tuple[Any, Any]], one: str, several: str) -> str:
+    """How many pairs, the first of them by name, and the verb."""
+    named = ", ".join(f"{a!r} and {b!r}" for a, b in pairs[:PAIRS_NAMED]) + (", …" if len(pairs) > PAIRS_NAMED else "")
+    return f"{len(pairs)} {f'pair ({named}) {one}' if len(pairs) == 1 else f'pairs ({named}) {several}'}"
 
 
 def _factor(size: int, other: int) -> float:

@@ -5,9 +5,12 @@ Every sample is a probe twice: **mated**, against a gallery in which its own sub
 subjects is taken once (see ``evidence/leave_one_out.py``), and the mated probe's own subject is merged into it at its
 corrected score.
 
+People enrolled twice are found as the audit finds them (``audit/duplicates.py``): left out once, they are still there under their
+other name, and would look like strangers with the score of a mate. So they are no strangers here, and the recogniser doubts.
+
 What it cannot know, in the order of importance: strangers who differ from the enrolled (other cameras, no relatives in the
-gallery); people enrolled twice, who look like strangers accepted and raise the threshold (``holue audit`` finds them); and
-that a left-out template has one sample fewer than the real one, so that mated probes look slightly worse. Every *subject*
+gallery); people enrolled twice whom nothing gives away; and that a left-out template has one sample fewer than the real one, so
+that mated probes look slightly worse. Every *subject*
 counts the same for the threshold, however many samples it has. The left-out subject of a non-mated probe stays as an empty
 place, so that all probes share one K; that moves its log-odds by ln(K/(K−1)).
 """
@@ -15,6 +18,7 @@ place, so that all probes share one K; that moves its log-odds by ln(K/(K−1)).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +28,11 @@ from holue.evidence.evidence import concatenate, merge
 from holue.evidence.leave_one_out import evidence_of_one, evidence_of_others
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.gallery.gallery import Gallery
-from holue.gallery.left_out import LeftOut
+from holue.gallery.left_out import LeftOut, Mask, Rows
+from holue.recognition.audit.duplicates import duplicate_pairs
 from holue.recognition.calibration.calibration import Examined, check_concentrations
 from holue.recognition.calibration.fallback import usable_hold
+from holue.recognition.calibration.look_alikes import threshold_setting_pairs
 from holue.recognition.calibration.validation import point_at_threshold
 from holue.recognition.checks import check_share
 from holue.recognition.model.operating_point import OperatingPoint, tail_of
@@ -45,6 +51,7 @@ class LeftOutProbes:
     """The enrolled samples, each left out in turn, as what a calibration rests on."""
 
     left: LeftOut
+    twice: Rows  # (m, 2) rows of the gallery that are likely to be one person
 
     @classmethod
     def of(
@@ -60,17 +67,30 @@ class LeftOutProbes:
         check_concentrations(method, left.samples)  # the first thing to tell, before the samples are compared
         _check_same_gallery(left, enrolled)
         check_leave_one_out(left)
-        return cls(left)
+        return cls(left, duplicate_pairs(left)[0])
 
     @property
     def probes(self) -> Embeddings:
         """Every sample, once."""
         return self.left.samples
 
+    @property
+    def strangers(self) -> Mask:
+        """The samples that are strangers once their subject is left out: all but those of people enrolled twice.
+
+        Where no two subjects remain, all of them: there is nothing better.
+        """
+        once = ~np.isin(self.left.row, self.twice)
+        return once if len(np.unique(self.left.row[once])) > 1 else np.ones(len(self.left), dtype=bool)
+
     def point_at_fpir(self, settings: Settings) -> OperatingPoint:
         """The operating point at which ``target_fpir`` of the left-out subjects' samples are accepted."""
         point = left_out_point(
-            self.left, settings.target_fpir, unknown_prior=settings.unknown_prior, threads=settings.threads
+            self.left,
+            settings.target_fpir,
+            unknown_prior=settings.unknown_prior,
+            strangers=self.strangers,
+            threads=settings.threads,
         )
         return point.for_gallery(len(self.left.gallery), usable_hold(settings.hold, point))
 
@@ -80,9 +100,22 @@ class LeftOutProbes:
 
     def examined(self, point: OperatingPoint, settings: Settings) -> Examined:
         """All mated probes, then all non-mated ones."""
-        reading, truth, own_score = left_out_reading(self.left, point, settings.temperature, settings.threads)
-        row = self.left.row
-        return Examined(reading, truth, np.concatenate([row[self.left.paired], row]), own_score)
+        strangers = self.strangers
+        reading, truth, own_score = left_out_reading(
+            self.left, point, settings.temperature, strangers=strangers, threads=settings.threads
+        )
+        row, nobody = self.left.row, reading.take(np.flatnonzero(truth < 0))
+        person = np.concatenate([row[self.left.paired], row[strangers]])
+        alike = np.empty((0, 2), dtype=np.int64)
+        if point.target_fpir is not None:
+            others = nobody.evidence.top_index[:, 0]
+            alike = threshold_setting_pairs(
+                row[strangers], nobody.best_score, others, point.threshold, point.target_fpir
+            )
+        return Examined(reading, truth, person, own_score, self._named(self.twice), self._named(alike))
+
+    def _named(self, pairs: Rows) -> tuple[tuple[Any, Any], ...]:
+        return tuple((one, other) for one, other in self.left.gallery.subjects[pairs].tolist())
 
 
 def check_leave_one_out(left: LeftOut) -> None:
@@ -106,21 +139,13 @@ def stranger_scores(left: LeftOut, threads: int | None = None) -> tuple[Float64A
 
 
 def left_out_point(
-    left: LeftOut, target_fpir: float, *, unknown_prior: float = 0.5, threads: int | None = None
+    left: LeftOut, target_fpir: float, *, unknown_prior: float = 0.5, strangers: Mask, threads: int | None = None
 ) -> OperatingPoint:
-    """The operating point of a gallery of K − 1 at which ``target_fpir`` of the left-out subjects' samples are accepted.
+    """The operating point of a gallery of K − 1 at which ``target_fpir`` of the left-out ``strangers`` are accepted.
 
     Each subject counts the same, however many samples it has.
     """
-    scores, _ = stranger_scores(left, threads)
-    return point_of_strangers(left, scores, target_fpir, unknown_prior)
-
-
-def point_of_strangers(
-    left: LeftOut, scores: Float64Array, target_fpir: float, unknown_prior: float = 0.5
-) -> OperatingPoint:
-    """As :func:`left_out_point`, from scores already there."""
-    weight = 1.0 / np.bincount(left.row)[left.row]
+    scores, weight = stranger_scores(left, threads)[0][strangers], (1.0 / np.bincount(left.row)[left.row])[strangers]
     threshold = weighted_threshold(scores, weight, target_fpir)
     point = OperatingPoint.solve(
         dim=left.gallery.dim, n_subjects=len(left.gallery) - 1, threshold=threshold, unknown_prior=unknown_prior
@@ -154,9 +179,9 @@ def weighted_threshold(scores: Float64Array, weight: Float64Array, target_fpir: 
 
 
 def left_out_reading(
-    left: LeftOut, point: OperatingPoint, temperature: float, threads: int | None = None
+    left: LeftOut, point: OperatingPoint, temperature: float, *, strangers: Mask, threads: int | None = None
 ) -> tuple[Reading, npt.NDArray[np.int64], Float64Array]:
-    """A reading of all mated probes, then all non-mated ones, with the true row of each (−1 for strangers) and its own score."""
+    """A reading of all mated probes, then of ``strangers``, with the true row of each (−1 for strangers) and its own score."""
     kappa = point.concentration
     sharpness = [kappa, kappa / temperature]
     top_k = min(KEPT, len(left.gallery))
@@ -164,12 +189,12 @@ def left_out_reading(
         left.samples.directions, left.row, left.gallery, sharpness, top_k=top_k, threads=threads
     )
     with_own = merge(others, evidence_of_one(left.own_score, left.row, sharpness))
-    mated = np.flatnonzero(left.paired)
-    rows = np.concatenate([mated, np.arange(len(left))])
-    with_empty_place = replace(others, n_subjects=len(left.gallery))
+    mated, nobody = np.flatnonzero(left.paired), np.flatnonzero(strangers)
+    rows = np.concatenate([mated, nobody])
+    with_empty_place = replace(others.take(nobody), n_subjects=len(left.gallery))
     evidence = concatenate([with_own.take(mated), with_empty_place])
-    truth = np.concatenate([left.row[mated], np.full(len(left), -1)])
-    own = np.concatenate([left.own_score[mated], np.full(len(left), -np.inf)])
+    truth = np.concatenate([left.row[mated], np.full(len(nobody), -1)])
+    own = np.concatenate([left.own_score[mated], np.full(len(nobody), -np.inf)])
     return Reading(left.samples.take(rows), GallerySearch.exact(left.gallery), point, temperature, evidence), truth, own
 
 

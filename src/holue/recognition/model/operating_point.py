@@ -10,6 +10,7 @@ solved for instead, in closed form.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -38,6 +39,7 @@ def threshold_from_concentration(dim: int, n_subjects: int, concentration: float
     return threshold_from_odds(dim, n_subjects, kappa, Prior.of(check_share("unknown_prior", unknown_prior)))
 
 
+@lru_cache(maxsize=256)
 def concentration_from_threshold(dim: int, n_subjects: int, threshold: float, unknown_prior: float = 0.5) -> float:
     """The larger κ with ``τ(κ) = threshold``; an error that names the lowest reachable threshold where none exists.
 
@@ -85,6 +87,7 @@ def unknown_prior_from_threshold(dim: int, n_subjects: int, threshold: float, co
     return _prior(dim, n_subjects, check_threshold(threshold), kappa).probability
 
 
+@lru_cache(maxsize=256)  # a gallery that changes asks again for every size
 def turning_concentration(dim: int, n_subjects: int, prior: Prior) -> float:
     """The κ at which τ(κ) is lowest: ``κ A_d(κ) − log α(κ) = ln(β/(1−β)) + ln K``; 0⁺ or ∞ are cut to (1e-6, 1e7)."""
     offset = prior.log_odds + float(np.log(n_subjects))
@@ -201,6 +204,19 @@ class OperatingPoint:
     def carried_from(self) -> int | None:
         """The size of the gallery it was calibrated for, where that is another."""
         return None if self.calibrated is None else self.calibrated.n_subjects
+
+    @property
+    def stranger_shift(self) -> float:
+        """How much higher strangers' best scores are than in the gallery it was calibrated for; 0 where nothing says so.
+
+        >>> scores = np.random.default_rng(0).normal(size=(4000, 100)).max(axis=1) / 20
+        >>> point = OperatingPoint.at_fpir(scores, 0.05, dim=400, n_subjects=100)
+        >>> round(point.for_gallery(10_000, "threshold").stranger_shift, 2)
+        0.06
+        """
+        if self.calibrated is None or self.tail is None or self.target_fpir is None:
+            return 0.0
+        return self.calibrated._followed(self.n_subjects) - self.calibrated.threshold
 
     def for_gallery(self, n_subjects: int, hold: Hold = "model") -> OperatingPoint:
         """The point for a gallery of another size: a function of the calibrated point, the size and ``hold`` alone.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from holue.errors import CalibrationDataError, InvalidConcentrationError, NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.answer.probabilities import Probabilities
-from holue.recognition.answer.reasons import Reasons, Typical, explain
+from holue.recognition.answer.reasons import SAMPLE, Reasons, Typical, explain
 from holue.recognition.calibration.truth import correct_answers
 from holue.recognition.quality.probability_model import FEWEST, ProbabilityModel
 from holue.recognition.quality.score import QualityScore, Rating, State
@@ -43,7 +43,7 @@ class CalibratedQuality(QualityScore):
                     "needed to learn how far such answers can be trusted; bring more, or use method='galue'"
                 )
         self.model.fit(reading, truth)
-        self.typical = Typical.of(reading, self.model(reading), correct)
+        self.typical = Typical.of(reading, self.model(reading), correct, truth >= 0)
 
     def __call__(self, reading: Reading) -> Float64Array:
         """Quality (n,)."""
@@ -71,19 +71,29 @@ class CalibratedQuality(QualityScore):
         if self.typical is None:
             raise NotCalibratedError("reasons compare with typical validation answers: call calibrate first")
         probabilities = probabilities or self.probabilities(reading)
-        return explain(reading, probabilities, self.model.p_enrolled, self.typical)
+
+        def judge(features: Float64Array) -> Float64Array:
+            return self.model.p_enrolled(features, reading.point)
+
+        return explain(reading, probabilities, judge, self.typical)
 
     def state(self) -> State:
         """The fitted numbers."""
         if self.typical is None:
             return {}
-        return {**self.model.state(), "typical_causes": self.typical.causes, "typical_share": self.typical.share}
+        typical = {"typical_causes": self.typical.causes, "typical_share": self.typical.share}
+        return {**self.model.state(), **typical, "poor_sample": np.array([self.typical.poor])}
 
     def restore(self, state: State) -> None:
         """Take back what :meth:`state` gave."""
         self.model.restore(state)
         if "typical_causes" in state:
-            self.typical = Typical(state["typical_causes"], state["typical_share"])
+            # Earlier saves do not say what a poor sample is: then it is one poorer than is typical of recognised subjects.
+            usual = state["typical_causes"][-1:, SAMPLE:].ravel() if state["typical_causes"].ndim == 2 else np.zeros(0)
+            poor = state.get("poor_sample", usual if len(usual) else np.array([np.inf]))
+            if poor.shape != (1,) or np.isnan(poor).any():
+                raise ValueError(f"poor_sample must be one number, got {poor}")
+            self.typical = Typical(state["typical_causes"], state["typical_share"], float(poor[0]))
             shapes = self.typical.causes.shape, self.typical.share.shape
             if shapes != ((2, self.model.width), (2,)):
                 raise ValueError(f"typical answers must be those of both decisions, got shapes {shapes}")

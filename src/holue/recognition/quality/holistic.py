@@ -23,8 +23,6 @@ class HolisticMLPQuality(HolisticSumQuality):
 
     name = "HolUE-MLP"
     is_probability = True
-    # 2000 steps of training turn a difference of 1e-6 in the terms (float32, two threads or one) into another network.
-    fits_on_one_thread = True
 
     def __init__(self) -> None:
         super().__init__()

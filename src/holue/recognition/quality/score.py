@@ -38,8 +38,6 @@ class QualityScore(ABC):
     needs_fit: ClassVar[bool] = False
     needs_concentration: ClassVar[bool] = False
     is_probability: ClassVar[bool] = False
-    fits_on_one_thread: ClassVar[bool] = False
-    """Whether :meth:`fit` must read the gallery with one thread, since it amplifies how threads round the sums they merge."""
     has_probabilities: ClassVar[bool] = False  # whether its ratings come with calibrated probabilities of their own
 
     @abstractmethod

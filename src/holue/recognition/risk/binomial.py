@@ -53,6 +53,18 @@ class BinomialTest:
         return 1.0 if k >= n else float(betaincinv(k + 1, n - k, confidence))
 
 
+def clopper_pearson(wrong: int, n: int, confidence: float) -> tuple[float, float]:
+    """The exact two-sided interval of a share: never covers less often than ``confidence``.
+
+    >>> [round(bound, 4) for bound in clopper_pearson(0, 10, 0.95)]
+    [0.0, 0.3085]
+    """
+    tail = (1 - confidence) / 2
+    lower = 0.0 if wrong == 0 else float(betaincinv(wrong, n - wrong + 1, tail))
+    upper = 1.0 if wrong == n else float(betaincinv(wrong + 1, n - wrong, 1 - tail))
+    return lower, upper
+
+
 def decisions_without_error(target: float, confidence: float) -> int:
     """The smallest n for which no error at all certifies the target: ``⌈ln(1 − confidence) / ln(1 − α)⌉``.
 

@@ -101,5 +101,6 @@ def log_p_of_truth(
         mated = np.flatnonzero(truth >= 0)
         own, own_score = reading.search.rows(truth[mated]), np.zeros(len(truth))
         own_score[mated] = np.einsum("ij,ij->i", reading.probes.directions[mated], own)
-    log_p: Float64Array = posterior.log_subject_prior + model.height + model.slope * own_score - posterior.log_total
-    return log_p
+    log_p = posterior.log_subject_prior + model.height + model.slope * own_score - posterior.log_total
+    # The total may be a sum of float32 scores: rounding can put a probability of nearly 1 above 1.
+    return np.minimum(log_p, 0.0)

@@ -13,7 +13,7 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.checks import check_share
 from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.risk.decisions import RISKS, Development, RiskName, Unit, check_risk, check_unit
-from holue.recognition.risk.fixed_sequence import LIKELY, Walk, units_needed, walk
+from holue.recognition.risk.fixed_sequence import Walk, units_needed, walk
 from holue.recognition.state.examination import Examination
 
 
@@ -191,7 +191,7 @@ def _cannot_certify(
         needed = max(int(np.ceil(units * n / decisions.n_units)), n + 1)
         more = needed - n
         message += (
-            f"; about {needed} development probes like these ({more} more) would certify it in {LIKELY:.0%} of cases; bring "
-            "them, or raise target_level"
+            f"; as a rough estimate {needed} development probes like these ({more} more) would do; bring them, or raise "
+            "target_level"
         )
     return CannotCertifyError(message, needed_without_error=found.needed_units, needed_probes=needed, more_probes=more)

@@ -35,6 +35,7 @@ QUALITY = "quality_"
 PROBABILITY = "probability_"
 CONFORMAL = "conformal_"
 LEARNED = ("quality_levels", "calibration_fingerprints")
+PAIRS = ("enrolled_twice", "look_alikes")
 MALFORMED = (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError)
 """What reading something that is not what was written can raise."""
 
@@ -76,6 +77,7 @@ def learned_parts(state: State) -> tuple[dict[str, Any], dict[str, npt.NDArray[A
         "quality": None if quality is None else _key(quality),
         "fallbacks": [asdict(fallback) for fallback in state.fallbacks],
         "certificate": None if certificate is None else certificate.to_dict(),
+        **{name: [list(pair) for pair in getattr(state, name)] for name in PAIRS},
     }
     arrays: dict[str, npt.NDArray[Any]] = {}
     if quality is not None:
@@ -122,6 +124,7 @@ def learned_fields(content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]],
         known["quality"] = SCORES[key]()
         known["quality"].restore(_named(QUALITY, arrays))
     known["fallbacks"] = tuple(Fallback(**fallback) for fallback in content.get("fallbacks", ()))
+    known |= {name: tuple(_pair(pair) for pair in content.get(name, ())) for name in PAIRS}
     if content.get("certificate") is not None:
         known["certificate"] = RiskCertificate.from_dict(content["certificate"])
         check_certificate(known["certificate"])
@@ -133,6 +136,13 @@ def learned_fields(content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]],
         check_scores(known["conformal_scores"])
     check_learned(known["quality_levels"], known["calibration_fingerprints"])
     return known
+
+
+def _pair(plain: Any) -> tuple[Any, Any]:
+    one, other = plain
+    if not all(isinstance(name, str | int) for name in (one, other)):
+        raise TypeError(f"{plain!r} is not a pair of subjects")
+    return one, other
 
 
 def _key(quality: QualityScore) -> str:

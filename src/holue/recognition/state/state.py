@@ -43,6 +43,8 @@ class State:
     calibration_fingerprints: Fingerprints | None = None
     conformal_scores: ConformalScores | None = None
     certificate: RiskCertificate | None = None
+    enrolled_twice: tuple[tuple[Any, Any], ...] = ()  # pairs of subjects that the calibration took for one person
+    look_alikes: tuple[tuple[Any, Any], ...] = ()  # pairs of subjects who alone set the threshold when left out
     lineage: Lineage = field(default_factory=Lineage)
 
     @classmethod
@@ -92,8 +94,9 @@ class State:
         """The operating point, or an error where there is none yet."""
         if self.operating_point is None:
             raise NotCalibratedError(
-                "this OpenSetRecognizer has no operating point yet: call calibrate(X_dev, y_dev) with validation probes, "
-                "or construct it with threshold= where you know the cosine to accept at"
+                "there is no operating point yet: call calibrate(X_dev, y_dev) with validation probes, or calibrate on the "
+                "enrolled samples (calibrate_leave_one_out(X, y), in an open gallery calibrate()), or give threshold= where you "
+                "know the cosine to accept at"
             )
         return self.operating_point
 

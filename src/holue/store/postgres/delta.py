@@ -1,13 +1,16 @@
 """Delta: what changed between two versions, read from one side (the server or a local copy) and written to the other.
 
-Every row of the tables says since when or until when it holds, so the rows after a version are all that the other side
-lacks. A row of a subject or sample that was touched replaces the one that is there.
+Numbers ascend, and the change log says whom a version touched, so what the other side lacks is found by keys alone, whatever
+the size of the gallery. A row of a subject or sample that was touched replaces the one that is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Protocol
+
+import numpy as np
 
 from holue.store.postgres.schema import COLUMNS, TYPES
 from holue.store.postgres.server import Row, Server
@@ -16,14 +19,13 @@ from holue.store.sqlite.database import Database
 AFTER = {
     "touch": "version",
     "subject_past": "until",
-    "subject": "since",
     "sample_past": "until",
-    "sample": "since",
     "change": "version",
 }
-"""The tables of the change log, and the column that says after which version a row is new."""
-PRESENT = ("subject", "sample")
+"""Tables of the change log, and the column that says after which version a row is new."""
 AT_ONCE = 10_000
+PRESENT = ("subject", "sample")
+"""Tables of the present state: rows after a version are those with later numbers, and those that were touched."""
 
 
 class Side(Protocol):
@@ -35,7 +37,7 @@ class Side(Protocol):
     def delete(self, table: str, numbers: list[int]) -> None:
         """Delete rows by number."""
 
-    def insert(self, table: str, rows: Iterable[Row]) -> None:
+    def insert(self, table: str, rows: Sequence[Row]) -> None:
         """Insert rows with the checksums they have."""
 
 
@@ -46,16 +48,18 @@ class ServerSide:
         self._server = server
 
     def rows_after(self, table: str, version: int) -> Iterator[Row]:
-        """The rows of a table that are new after a version."""
-        return self._server.copy_out(table, _query(table, version), TYPES[table])
+        """The rows of a table that are new after a version; new samples are read with their embeddings."""
+        query = _touched("sample", version) if table == "sample" else _after(table, version)
+        for columns in self._server.copy_out(table, query, TYPES[table]):
+            yield from as_rows(columns)
 
     def delete(self, table: str, numbers: list[int]) -> None:
         """Delete rows by number."""
         self._server.run(f"DELETE FROM {table} WHERE number = ANY(%s)", [numbers])
 
-    def insert(self, table: str, rows: Iterable[Row]) -> None:
+    def insert(self, table: str, rows: Sequence[Row]) -> None:
         """Insert rows with the checksums they have."""
-        self._server.copy_in(table, COLUMNS[table], TYPES[table], rows)
+        self._server.insert(table, COLUMNS[table], TYPES[table], list(zip(*rows, strict=True)))
 
 
 class CopySide:
@@ -66,24 +70,20 @@ class CopySide:
 
     def rows_after(self, table: str, version: int) -> Iterator[Row]:
         """The rows of a table that are new after a version."""
-        return iter(self._database.run(_query(table, version)))
+        return iter(self._database.run(_after(table, version)))
 
     def delete(self, table: str, numbers: list[int]) -> None:
         """Delete rows by number."""
         self._database.run_many(f"DELETE FROM {table} WHERE number = ?", ((number,) for number in numbers))
 
-    def insert(self, table: str, rows: Iterable[Row]) -> None:
+    def insert(self, table: str, rows: Sequence[Row]) -> None:
         """Insert rows with the checksums they have."""
         marks = ", ".join("?" * len(TYPES[table]))
         self._database.run_many(f"INSERT INTO {table} ({COLUMNS[table]}) VALUES ({marks})", rows)
 
 
 def carry(source: Side, target: Side, version: int) -> set[int]:
-    """Write what is new after a version to the other side; returns the samples that moved.
-
-    >>> sorted(AFTER)
-    ['change', 'sample', 'sample_past', 'subject', 'subject_past', 'touch']
-    """
+    """Write what is new after a version to the other side; returns the samples that moved."""
     touches = list(source.rows_after("touch", version))
     gone: dict[str, set[int]] = {table: set() for table in PRESENT}
     for _, kind, number in touches:
@@ -103,19 +103,19 @@ def carry(source: Side, target: Side, version: int) -> set[int]:
     return gone["sample"]
 
 
-def batches(rows: Iterable[Any], size: int = AT_ONCE) -> Iterator[list[Any]]:
-    """Rows in lists of a limited length.
+def as_rows(columns: Sequence[Any]) -> Iterator[Row]:
+    """Columns as rows of plain values.
 
-    >>> list(batches(range(3), 2))
-    [[0, 1], [2]]
+    >>> list(as_rows([np.array([1, 2]), ["ann", None]]))
+    [(1, 'ann'), (2, None)]
     """
-    batch: list[Any] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+    return zip(*(column.tolist() if isinstance(column, np.ndarray) else column for column in columns), strict=True)
+
+
+def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Rows in lists of a limited length."""
+    rest = iter(rows)
+    while batch := list(islice(rest, AT_ONCE)):
         yield batch
 
 
@@ -124,5 +124,22 @@ def _insert(target: Side, table: str, rows: Sequence[Row]) -> None:
         target.insert(table, rows)
 
 
-def _query(table: str, version: int) -> str:
-    return f"SELECT {COLUMNS[table]} FROM {table} WHERE {AFTER[table]} > {int(version)}"
+def _after(table: str, version: int) -> str:
+    """The rows that are new after a version."""
+    if version < 0:
+        return f"SELECT {COLUMNS[table]} FROM {table}"
+    if table in AFTER:
+        return f"SELECT {COLUMNS[table]} FROM {table} WHERE {AFTER[table]} > {int(version)}"
+    new = f"SELECT {COLUMNS[table]} FROM {table} WHERE number >= {_first_new(table, version)}"
+    return f"{new} UNION ALL {_touched(table, version)}"
+
+
+def _touched(table: str, version: int) -> str:
+    """Rows of the present state that are older than a version and were touched after it."""
+    touched = f"SELECT number FROM touch WHERE version > {int(version)} AND kind = '{table}'"
+    older = f"number < {_first_new(table, version)}"
+    return f"SELECT {COLUMNS[table]} FROM {table} WHERE number IN ({touched}) AND {older}"
+
+
+def _first_new(table: str, version: int) -> str:
+    return f"coalesce((SELECT next_{table} FROM change WHERE version = {int(version)}), 1)"

@@ -23,8 +23,8 @@ from holue.store.postgres import schema
 from holue.store.postgres.maintenance import maintaining, rewrite
 from holue.store.postgres.replica import Replica
 from holue.store.postgres.server import Server, driver
-from holue.store.sqlite.erasure import digest, ids_of, rows_of, samples_of, take_out, with_earlier_names
 from holue.store.sqlite.reading import read_receipts
+from holue.store.sqlite.upkeep.erasure import digest, ids_of, rows_of, samples_of, take_out, with_earlier_names
 from holue.store.values import Float32Array, Receipt, Searched
 from holue.store.windows import CHUNK, forms, search_files, search_streams
 
@@ -33,7 +33,10 @@ OLD_READER_SECONDS = 60.0
 OF_THE_OPERATOR = (
     "the server's write-ahead log, archives, backups, standby servers and logs: they belong to the server's operator"
 )
-OF_OTHERS = "the local copies of other processes: each erases its own when it follows this version"
+OF_OTHERS = (
+    "the local copies of other processes, which erase theirs when they follow this version, and copies kept on other machines "
+    "(copy=keep), which are erased when the gallery is next opened there"
+)
 
 
 def erase(replica: Replica, subjects: list[int], by: str | None) -> Receipt:
@@ -128,7 +131,7 @@ def _finish(
         for entry in search_files(copy.files(), copy.path, vectors)
     ]
     rows = _search_rows(keeper, schemas, vectors)
-    files, denied = _search_files(keeper, schemas, vectors)
+    files, denied = _search_files(keeper, [*schemas, keeper.address.service_schema], vectors)
     if sum(entry.found for entry in files) and not sum(entry.found for entry in rows) and not _in_artifacts(files):
         held = next(entry.file for entry in files if entry.found)
         raise ErasureIncompleteError(

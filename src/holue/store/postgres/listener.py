@@ -53,8 +53,8 @@ class Listener:
         self._replica.refresh()
         while not self._stopped.is_set():
             ready, _, _ = select.select([connection.fileno(), self._wake], [], [], HEARTBEAT)
-            told = [int(notice.payload) for notice in connection.notifies(timeout=0)] if ready else []
+            told = [notice.pid for notice in connection.notifies(timeout=0)] if ready else []
             if not ready:
                 self._server.run("SELECT 1")
-            if not ready or max(told, default=0) > self._replica.copy.edit:
+            if not ready or set(told) - {self._replica.server.process}:  # our own changes are in the copy already
                 self._replica.refresh()

@@ -9,21 +9,28 @@ from __future__ import annotations
 import threading
 import time as clock
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from holue.errors import CorruptStoreError, StoreError, StoreUnavailableError
+import numpy as np
+
+from holue.errors import StoreError, StoreUnavailableError
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit
 from holue.store.postgres import schema
 from holue.store.postgres.address import Address
 from holue.store.postgres.copy import LocalCopy
 from holue.store.postgres.delta import CopySide, ServerSide, carry
+from holue.store.postgres.folder import Seen
 from holue.store.postgres.schema import COLUMNS, TYPES
 from holue.store.postgres.server import Server, driver
-from holue.store.sqlite.block import row_checksums
+from holue.store.sqlite.files.block import row_checksums
 
 SETTLE_SECONDS = 20.0
 """A connection lost during a commit is opened again for so long, to learn what became of the commit."""
+
+WORTH_A_THREAD = 1 << 20
+"""Batches of so many bytes are sent to the server while the copy is written; smaller ones before."""
 
 
 class Replica:
@@ -33,10 +40,7 @@ class Replica:
         self.address = address
         self.server = Server(address)
         with self.server.explaining("opening"):
-            if not schema.exists(self.server):
-                raise CorruptStoreError(
-                    f"there is no gallery {address.gallery!r} in this database; create it, or check the URL"
-                )
+            schema.require(self.server)
             meta = schema.read_meta(self.server)
         if meta["format"] > schema.FORMAT_VERSION:
             raise StoreError(
@@ -45,7 +49,7 @@ class Replica:
             )
         self.dim: int = meta["dim"]
         self.model: str | None = meta["model"]
-        self.copy = LocalCopy(meta)
+        self.copy = LocalCopy.prepare(meta, keep=address.keep_copy)
         self.queue = CommitQueue(self._begin, self._commit, self._roll_back, self._explain)
         self.news = threading.Condition()
         self._current_at = clock.monotonic()
@@ -62,20 +66,28 @@ class Replica:
 
     def apply(self, edit: Edit) -> int:
         """Write an edit to the copy; the commit takes it to the server."""
-        if edit.batch is not None:
-            self._staged.append((self.copy.home.tables.next_numbers()[1], edit))
-        return self.copy.home.apply(edit)
+        if edit.batch is None:
+            return self.copy.home.apply(edit)
+        first = self.copy.home.tables.next_numbers()[1]
+        if edit.batch.rows.nbytes < WORTH_A_THREAD:
+            _upload_embeddings(self.server, first, edit)
+            return self.copy.home.apply(edit)
+        with ThreadPoolExecutor(1) as sender:  # the server takes the rows while the copy is written
+            sent = sender.submit(_upload_embeddings, self.server, first, edit)
+            version = self.copy.home.apply(edit)
+            sent.result()
+        return version
 
     def stage(self, table: str, key: Any) -> None:
         """The transaction under way has written this artifact or receipt."""
         self._written.append((table, key))
 
     def close(self) -> None:
-        """Close the connection and delete the copy."""
+        """Close the connection; the copy is deleted, or kept where the URL asks for it."""
 
         def close() -> None:
             self.server.close()
-            self.copy.close()
+            self.copy.close(keep=self.address.keep_copy)
 
         self.queue.alone(close)
 
@@ -95,12 +107,12 @@ class Replica:
 
     def _follow(self) -> None:
         """Follow inside a transaction on the server."""
-        head = schema.read_head(self.server)
+        head = schema.read_head(self.server, self.copy.seen.edit)
         if self.copy.cannot_follow(head):
-            fresh = LocalCopy(schema.read_meta(self.server))
+            fresh = LocalCopy.empty(schema.read_meta(self.server), keep=self.address.keep_copy)
             fresh.follow(self.server, head)
             self.copy, old = fresh, self.copy
-            old.close()
+            old.close(keep=False)
         else:
             self.copy.follow(self.server, head)
         self._is_current()
@@ -120,7 +132,6 @@ class Replica:
     # Transactions
 
     def _begin(self) -> None:
-        self._staged: list[tuple[int, Edit]] = []
         self._written: list[tuple[str, Any]] = []
         for attempt in (1, 2):
             try:
@@ -132,7 +143,7 @@ class Replica:
                 if attempt == 2 or not self._lost(error):
                     raise
         self._follow()
-        self._edit = self.copy.edit + 1
+        self._edit = self.copy.seen.edit + 1
         self.copy.begin()
         self._before = self.copy.version
         self._logged = self._last_operation()
@@ -156,27 +167,25 @@ class Replica:
                 f"the change is made and version {version} is on the server, but the local copy cannot be written ({error}); "
                 "free space in the temporary directory; the copy catches up by itself"
             ) from error
-        self.copy.edit = self._edit
+        self.copy.seen = Seen(version, self._edit, token)
         self._is_current()
 
     def _upload(self, version: int, token: str) -> None:
         database, server = self.copy.home.database, self.server
         if version > self._before:
             carry(CopySide(database), ServerSide(server), self._before)
-        for first, edit in self._staged:
-            _upload_embeddings(server, first, edit)
         operations = database.run(
             f"SELECT {COLUMNS['operation']} FROM operation WHERE number > ? ORDER BY number", [self._logged]
         )
         if operations:
-            server.copy_in("operation", COLUMNS["operation"], TYPES["operation"], operations)
+            ServerSide(server).insert("operation", operations)
         for table, key in dict.fromkeys(self._written):
             column, columns = (
                 ("name", "name, sha256, time, crc, data") if table == "artifact" else ("number", "number, content, crc")
             )
             row = database.run(f"SELECT {columns} FROM {table} WHERE {column} = ?", [key])[0]
             server.run(f"DELETE FROM {table} WHERE {column} = %s", [key])
-            server.copy_in(table, COLUMNS[table], TYPES[table], [(*row, self._edit)])
+            ServerSide(server).insert(table, [(*row, self._edit)])
         server.run(
             """WITH told AS (INSERT INTO edit VALUES (%s, %s)), done AS (UPDATE head SET edit = %s, version = %s)
               SELECT pg_notify(%s, %s)""",
@@ -230,19 +239,9 @@ class Replica:
 def _upload_embeddings(server: Server, first: int, edit: Edit) -> None:
     batch = edit.batch
     assert batch is not None
-    width = batch.rows.shape[1] * 4
-    data = batch.rows.data.cast("B")
-    rows = (
-        (first + i, owner, time, kappa, medium, batch.enrolled_by, crc, data[i * width : (i + 1) * width])
-        for i, (owner, time, kappa, medium, crc) in enumerate(
-            zip(
-                edit.owners.tolist(),
-                batch.time.tolist(),
-                batch.concentration.tolist(),
-                batch.medium,
-                row_checksums(batch.rows).tolist(),
-                strict=True,
-            )
-        )
-    )
-    server.copy_in("embedding", COLUMNS["embedding"], TYPES["embedding"], rows)
+    n = len(batch)
+    columns = [
+        np.arange(first, first + n), edit.owners, batch.time, batch.concentration, batch.medium, [batch.enrolled_by] * n,
+        row_checksums(batch.rows), batch.rows,
+    ]  # fmt: skip
+    server.insert("embedding", COLUMNS["embedding"], TYPES["embedding"], columns)

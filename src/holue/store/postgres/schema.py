@@ -12,12 +12,12 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from holue.errors import StoreError
+from holue.errors import CorruptStoreError, StoreError
+from holue.store.postgres.binary import BYTES, INT, REAL, TEXT
 from holue.store.postgres.server import Server
 from holue.store.sqlite.database import CHECKED, checked
 
 FORMAT_VERSION = 1
-INT, REAL, TEXT, BYTES = "int8", "float8", "text", "bytea"
 TYPES = {
     "change": [INT, TEXT, REAL, TEXT, INT, INT, INT, INT, INT, INT],
     "touch": [INT, TEXT, INT],
@@ -42,16 +42,18 @@ COLUMNS = {
 KEYS = {
     "change": ("PRIMARY KEY (version)",),
     "touch": ("PRIMARY KEY (version, kind, number)", "kind, number"),
-    "subject": ("PRIMARY KEY (number)", "since"),
+    "subject": ("PRIMARY KEY (number)",),
     "subject_past": (None, "number", "until"),
-    "sample": ("PRIMARY KEY (number)", "since", "subject"),
-    "sample_past": (None, "number", "until", "subject"),
+    "sample": ("PRIMARY KEY (number)",),
+    "sample_past": (None, "number", "until"),
     "operation": ("PRIMARY KEY (number)",),
     "embedding": ("PRIMARY KEY (number)",),
     "erasure": ("PRIMARY KEY (version, kind, number)",),
     "artifact": ("PRIMARY KEY (name)",),
     "receipt": ("PRIMARY KEY (number)",),
 }
+INLINE_BYTES = 8160
+"""Rows up to this size (a page) stay whole: one that is cut into pieces costs a tuple and an index entry per piece."""
 EVERY_TABLE = ("meta", "head", *TYPES)
 PRIVATE = {
     "embedding": ["data"],
@@ -64,6 +66,16 @@ PRIVATE = {
 
 def create(server: Server, dim: int, model: str | None) -> None:
     """Make the tables of a new gallery in one transaction."""
+    begin_new(server)
+    write_meta(server, {"dim": int(dim), "model": model, "store": str(uuid.uuid4()), "format": FORMAT_VERSION})
+    server.run("INSERT INTO head VALUES (true, 0, 0, 0)")
+    first = checked((0, "create", 0.0, None, 1, 1, 1, 1, None))
+    server.insert("change", COLUMNS["change"], TYPES["change"], [[value] for value in first])
+    server.run("COMMIT")
+
+
+def begin_new(server: Server) -> None:
+    """Begin a transaction with the empty tables of a new gallery."""
     address = server.address
     server.run("BEGIN")
     # Two processes may create the same gallery at the same moment: the second one waits here, then finds it.
@@ -73,12 +85,20 @@ def create(server: Server, dim: int, model: str | None) -> None:
             f"gallery {address.gallery!r} exists already in this database; open it, or choose another name"
         )
     make_tables(server, address.schema)
-    meta = {"dim": int(dim), "model": model, "store": str(uuid.uuid4()), "format": FORMAT_VERSION}
+
+
+def write_meta(server: Server, meta: dict[str, Any]) -> None:
+    """Keep what holds for the gallery's whole life."""
     for key, value in meta.items():
         server.run("INSERT INTO meta VALUES (%s, %s)", [key, json.dumps(value)])
-    server.run("INSERT INTO head VALUES (true, 0, 0, 0)")
-    server.copy_in("change", COLUMNS["change"], TYPES["change"], [checked((0, "create", 0.0, None, 1, 1, 1, 1, None))])
-    server.run("COMMIT")
+
+
+def require(server: Server) -> None:
+    """Refuse a gallery that is not there."""
+    if not exists(server):
+        raise CorruptStoreError(
+            f"there is no gallery {server.address.gallery!r} in this database; create it, or check the URL"
+        )
 
 
 def exists(server: Server) -> bool:
@@ -94,19 +114,24 @@ def make_tables(server: Server, schema: str) -> None:
     server.run(f"CREATE TABLE {place}head (one boolean PRIMARY KEY, edit int8, version int8, oldest int8)")
     server.run(f"CREATE TABLE {place}snapshot (name text PRIMARY KEY, schema text)")
     server.run(f"CREATE TABLE {place}edit (number int8 PRIMARY KEY, token text)")
-    for table, types in TYPES.items():
-        names = COLUMNS[table].split(", ")
-        columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
-        key, *indexes = KEYS[table]
-        server.run(f"CREATE TABLE {place}{table} ({columns}{', ' + key if key else ''})")
-        for index in indexes:
-            server.run(f"CREATE INDEX ON {place}{table} ({index})")
-    for table, columns_ in PRIVATE.items():
-        for column in columns_:
-            server.run(f"ALTER TABLE {place}{table} ALTER COLUMN {column} SET STATISTICS 0")
-    for table in ("embedding", "artifact"):
+    for table in TYPES:
+        make_table(server, table, place + table)
+
+
+def make_table(server: Server, table: str, name: str) -> None:
+    """An empty table under a name."""
+    names = COLUMNS[table].split(", ")
+    columns = ", ".join(f"{column} {kind}" for column, kind in zip(names, TYPES[table], strict=True))
+    key, *indexes = KEYS[table]
+    inline = f" WITH (toast_tuple_target = {INLINE_BYTES})" if table == "embedding" else ""
+    server.run(f"CREATE TABLE {name} ({columns}{', ' + key if key else ''}){inline}")
+    for index in indexes:
+        server.run(f"CREATE INDEX ON {name} ({index})")
+    for column in PRIVATE.get(table, ()):
+        server.run(f"ALTER TABLE {name} ALTER COLUMN {column} SET STATISTICS 0")
+    if table in ("embedding", "artifact"):
         # Compressed bytes could not be searched for after an erasure.
-        server.run(f"ALTER TABLE {place}{table} ALTER COLUMN data SET STORAGE EXTERNAL")
+        server.run(f"ALTER TABLE {name} ALTER COLUMN data SET STORAGE EXTERNAL")
 
 
 def copy_tables(server: Server, source: str, target: str) -> None:
@@ -118,26 +143,37 @@ def copy_tables(server: Server, source: str, target: str) -> None:
 
 @dataclass(frozen=True)
 class Head:
-    """Where the gallery stands."""
+    """Where the gallery stands: its last transaction with its token, and the token of the transaction that was asked about."""
 
     edit: int
+    token: str | None
     version: int
     oldest: int
     store: str
     snapshots: tuple[str, ...]
+    asked: str | None
 
 
-def read_head(server: Server) -> Head:
-    """Where the gallery stands, in one question."""
-    sql = """SELECT edit, version, oldest, (SELECT value FROM meta WHERE key = 'store'),
-      ARRAY(SELECT name FROM snapshot ORDER BY name) FROM head"""
-    edit, version, oldest, store, names = server.run(sql)[0]
-    return Head(edit, version, oldest, json.loads(store), tuple(names))
+def read_head(server: Server, edit: int) -> Head:
+    """Where the gallery stands, and the token of an earlier transaction, in one question."""
+    sql = """SELECT head.edit, (SELECT token FROM edit WHERE number = head.edit), version, oldest,
+      (SELECT value FROM meta WHERE key = 'store'), ARRAY(SELECT name FROM snapshot ORDER BY name),
+      (SELECT token FROM edit WHERE number = %s) FROM head"""
+    last, token, version, oldest, store, names, asked = server.run(sql, [edit])[0]
+    return Head(last, token, version, oldest, json.loads(store), tuple(names), asked)
 
 
 def snapshots(server: Server) -> dict[str, str]:
     """The snapshots of the gallery: name and schema."""
     return dict(server.run("SELECT name, schema FROM snapshot ORDER BY name"))
+
+
+def snapshot_schema(server: Server, name: str) -> str:
+    """The schema of one snapshot."""
+    found = snapshots(server).get(name)
+    if found is None:
+        raise StoreError(f"gallery {server.address.gallery!r} has no snapshot {name!r}; status() lists them")
+    return found
 
 
 def read_meta(server: Server) -> dict[str, Any]:

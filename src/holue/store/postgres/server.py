@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from holue.errors import HolueError, MissingDependencyError, StoreError, StoreLockedError, StoreUnavailableError
 from holue.store.postgres.address import Address
+from holue.store.postgres.binary import decode, encode
 
 if TYPE_CHECKING:
     import psycopg
 
 Row = tuple[Any, ...]
 CONNECT_SECONDS = 5
+FEW = 8
+"""Rows up to which INSERT is faster than COPY."""
 LOCK_MINUTES = 5
 """Another writer's transaction is waited for so long, and one whose client has gone silent is ended after as long."""
+_SETTINGS = """SELECT set_config('search_path', %s, false), set_config('client_min_messages', 'warning', false),
+  set_config('lock_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false),
+  set_config('enable_sort', 'off', false), set_config('enable_hashjoin', 'off', false),
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END"""
+"""A server may be set to acknowledge before its disk has; what is acknowledged here must survive. Rows are read in the order of
+their key: sorting them would write embeddings to temporary files."""
 _WITH_ID = ("subject", "subject_past")
 """Tables whose second column is an id: text or integer, kept as JSON."""
 
@@ -45,15 +56,15 @@ class Server:
             settings = {"connect_timeout": CONNECT_SECONDS, "application_name": "holue", **given}
             with self.explaining("connecting"):
                 self._connection = psycopg.connect(**settings, autocommit=True)
-                self.run("SELECT set_config('search_path', %s, false)", [f'"{self.address.schema}"'])
-                self.run("SELECT set_config('client_min_messages', 'warning', false)")
-                self.run("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_MINUTES}min"])
-                self.run("SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [f"{LOCK_MINUTES}min"])
-                # A server may be set to acknowledge before its disk has; what is acknowledged here must survive.
-                if self.run("SHOW synchronous_commit") == [("off",)]:
-                    self.run("SET synchronous_commit = on")
+                self.run(_SETTINGS, [f'"{self.address.schema}"', f"{LOCK_MINUTES}min", f"{LOCK_MINUTES}min"])
         assert self._connection is not None
         return self._connection
+
+    @property
+    def process(self) -> int | None:
+        """The number of the server's process behind the connection."""
+        connection = self._connection
+        return None if connection is None or connection.closed else connection.info.backend_pid
 
     def run(self, sql: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """Run one statement; all of its rows."""
@@ -65,33 +76,42 @@ class Server:
         rows = self.run(sql, values)
         return rows[0][0] if rows else None
 
-    def copy_in(self, table: str, columns: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Insert rows by binary COPY."""
+    def insert(self, table: str, names: str, types: Sequence[str], columns: Sequence[Any]) -> None:
+        """Insert rows, given as columns, by binary COPY; a few by INSERT, which takes fewer messages."""
+        if table in _WITH_ID:
+            columns = [columns[0], [json.dumps(name, ensure_ascii=False) for name in columns[1]], *columns[2:]]
+        if len(columns[0]) <= FEW:
+            rows = zip(*(_plain(column) for column in columns), strict=True)
+            with self.connect().cursor() as cursor:
+                cursor.executemany(
+                    f"INSERT INTO {table} ({names}) VALUES ({', '.join(['%b'] * len(columns))})", list(rows)
+                )
+            return
         with (
             self.connect().cursor() as cursor,
-            cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)") as copy,
+            cursor.copy(f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)") as copy,
         ):
-            copy.set_types(types)
-            if table in _WITH_ID:
-                rows = ((row[0], json.dumps(row[1], ensure_ascii=False), *row[2:]) for row in rows)
-            for row in rows:
-                copy.write_row(row)
+            for piece in encode(types, columns):
+                copy.write(piece)
 
-    def copy_out(self, table: str, query: str, types: Sequence[str]) -> Iterator[Row]:
-        """The rows of a query on a table by binary COPY, as they arrive."""
+    def copy_out(self, table: str, query: str, types: Sequence[str]) -> Iterator[list[Any]]:
+        """The rows of a query on a table by binary COPY, as they arrive: the columns of a few hundred at a time."""
         with (
             self.connect().cursor() as cursor,
             cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT BINARY)") as copy,
         ):
-            copy.set_types(types)
-            for row in copy.rows():
-                yield (row[0], json.loads(row[1]), *row[2:]) if table in _WITH_ID else row
+            for columns in decode(types, copy):
+                if table in _WITH_ID:
+                    columns[1] = json.loads(f"[{','.join(columns[1])}]")
+                yield columns
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """A transaction that sees one state of the database and changes nothing."""
+        """A transaction that sees one state of the gallery and changes nothing."""
         self.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
+            # Before the first question, which fixes what is seen: rows of a table that is exchanged after that are not.
+            self.run("LOCK TABLE embedding IN ACCESS SHARE MODE")
             yield
         finally:
             self.roll_back()
@@ -140,3 +160,14 @@ class Server:
             explained = StoreError(f"{verb} failed: {what}; nothing of this was kept")
         explained.__cause__ = error
         return explained
+
+
+def _plain(column: Any) -> Sequence[Any]:
+    """The values of a column as the driver takes them; rows of embeddings are bytes."""
+    if not isinstance(column, np.ndarray):
+        values: Sequence[Any] = column
+    elif column.ndim == 2:
+        values = [row.tobytes() for row in column]
+    else:
+        values = column.tolist()
+    return values

@@ -8,12 +8,13 @@ from typing import Self, TypeVar
 
 from holue.errors import InvalidParameterError, StoreError, StoreUnavailableError
 from holue.store.edit import Edit
-from holue.store.postgres import erasure, maintenance, schema, verification
+from holue.store.postgres import erasure, maintenance, moving, schema, verification
 from holue.store.postgres.address import Address
+from holue.store.postgres.folder import Derived
 from holue.store.postgres.listener import Listener
 from holue.store.postgres.replica import Replica
 from holue.store.postgres.server import Server
-from holue.store.sqlite.home import Home
+from holue.store.sqlite.home import DERIVED, Home
 from holue.store.sqlite.reader import Reader
 from holue.store.sqlite.tables import Tables
 from holue.store.values import Problem, Receipt, Status
@@ -69,7 +70,7 @@ class PostgresStore(Reader, Verbs):
 
     @classmethod
     def open(cls, url: str, *, dim: int | None = None, model: str | None = None) -> Self:
-        """Open a gallery; it is copied to a temporary directory first."""
+        """Open a gallery: copy it to this machine, or bring the copy up to date that a URL with ``copy=keep`` has kept."""
         store = cls(Address.parse(url))
         for field, given, kept in (("dim", dim, store.dim), ("model", model, store.model)):
             if given is not None and given != kept:
@@ -80,15 +81,13 @@ class PostgresStore(Reader, Verbs):
         return store
 
     @classmethod
-    def restore(cls, snapshot: str, url: str) -> Self:
-        """A new gallery from a snapshot (what :meth:`snapshot` returned), in the same database; the snapshot stays as it is."""
-        source, target = Address.parse(snapshot), Address.parse(url)
-        with maintenance.maintaining(source) as server:
-            maintenance.restore_snapshot(server, target)
-        return cls(target)
+    def restore(cls, source: str, url: str) -> Self:
+        """A new gallery from what :meth:`snapshot` returned, from another gallery, or from a directory; the source stays."""
+        moving.restore(source, url)
+        return cls(Address.parse(url))
 
     def close(self) -> None:
-        """Close the connections and delete the local copy; everything acknowledged is on the server."""
+        """Close the connections and delete the local copy, or keep it where the URL says ``copy=keep``."""
         if self._listener is not None:
             self._listener.stop()
             self._listener = None
@@ -121,6 +120,11 @@ class PostgresStore(Reader, Verbs):
     def age(self) -> float:
         """Seconds since the local copy was known to be current: a few at most while the server is there."""
         return self._open().age
+
+    @property
+    def derived(self) -> Derived | None:
+        """Where others keep what they make from the samples, if the local copy is kept."""
+        return Derived(self._open().copy.path / DERIVED) if self.address.keep_copy else None
 
     def status(self) -> Status:
         """The store in numbers; ``bytes`` are the server's, as far as it was asked last."""

@@ -6,11 +6,13 @@ import hashlib
 import zlib
 from pathlib import Path
 
+from holue.store.postgres.binary import BYTES, INT
+from holue.store.postgres.delta import as_rows
 from holue.store.postgres.schema import COLUMNS, TYPES, snapshots
 from holue.store.postgres.server import Server
 from holue.store.sqlite.database import row_checksum
-from holue.store.sqlite.disk import Disk
-from holue.store.sqlite.verification import find_damage
+from holue.store.sqlite.files.disk import Disk
+from holue.store.sqlite.upkeep.verification import find_damage
 from holue.store.values import Problem
 
 _SUBJECT_COLUMN = {"subject": 0, "subject_past": 0, "sample": 1, "sample_past": 1}
@@ -39,10 +41,11 @@ def _damage_of(server: Server, place: str) -> list[Problem]:
     found = []
     changed = "a row of table {} has changed (checksum differs)"
     for table in _CHECKED:
-        for *values, crc in server.copy_out(table, f"SELECT {COLUMNS[table]} FROM {table}", TYPES[table]):
-            if row_checksum(values) != crc:
-                column = _SUBJECT_COLUMN.get(table)
-                found.append(Problem(place, changed.format(table), () if column is None else (values[column],)))
+        for columns in server.copy_out(table, f"SELECT {COLUMNS[table]} FROM {table}", TYPES[table]):
+            for *values, crc in as_rows(columns):
+                if row_checksum(values) != crc:
+                    column = _SUBJECT_COLUMN.get(table)
+                    found.append(Problem(place, changed.format(table), () if column is None else (values[column],)))
     for number, content, crc in server.run("SELECT number, content, crc FROM receipt"):
         if row_checksum((number, content)) != crc:
             found.append(Problem(place, changed.format("receipt")))
@@ -57,7 +60,8 @@ def _row_damage(server: Server, place: str) -> list[Problem]:
       LEFT JOIN sample s ON s.number = e.number ORDER BY e.number"""
     bad = [
         (number, subject)
-        for number, subject, crc, data in server.copy_out("embedding", query, ["int8", "int8", "int8", "bytea"])
+        for columns in server.copy_out("embedding", query, [INT, INT, INT, BYTES])
+        for number, subject, crc, data in as_rows(columns)
         if zlib.crc32(data) != crc
     ]
     if not bad:

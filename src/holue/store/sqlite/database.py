@@ -97,7 +97,9 @@ class Database:
         self._connection = connect(path, mode)
         self.run("PRAGMA busy_timeout = 30000")
         if mode != "ro":
-            self.run("PRAGMA synchronous = FULL")
+            # With the write-ahead log the same as FULL. A snapshot has a rollback journal, and its deletion must be durable too:
+            # a journal that power loss brought back would bring back what was erased.
+            self.run("PRAGMA synchronous = EXTRA")
             self.run("PRAGMA secure_delete = ON")
             # What SQLite sorts or vacuums must not be left in a temporary file.
             self.run("PRAGMA temp_store = MEMORY")

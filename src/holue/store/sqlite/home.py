@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from holue.errors import CorruptStoreError, StoreError
 from holue.store.edit import Edit
-from holue.store.sqlite.block import Block, row_checksums
 from holue.store.sqlite.database import APPLICATION, FORMAT_VERSION, Connect, Database
-from holue.store.sqlite.disk import Disk
-from holue.store.sqlite.head import read_head
-from holue.store.sqlite.ranges import Range, Ranges
+from holue.store.sqlite.files.block import Block, row_checksums
+from holue.store.sqlite.files.disk import Disk
+from holue.store.sqlite.files.head import read_head
+from holue.store.sqlite.files.ranges import Range, Ranges
 from holue.store.sqlite.tables import Tables
 from holue.store.values import Problem
 
@@ -35,7 +35,7 @@ def require_store(path: Path) -> None:
     """Refuse a directory that is no store before anything is written there."""
     if not (path / DATABASE).is_file():
         what = "has no gallery.db" if path.is_dir() else "does not exist"
-        raise CorruptStoreError(f"{path} {what}; give the directory of a store, or create one there")
+        raise CorruptStoreError(f"{path} {what}; give the directory of a gallery, or make a new one with create=True")
 
 
 class Home:
@@ -44,7 +44,7 @@ class Home:
     def __init__(self, path: Path, mode: str, disk: Disk, connect: Connect) -> None:
         file = path / DATABASE
         require_store(path)
-        self.path, self.disk = path, disk
+        self.path, self.disk, self.connect = path, disk, connect
         try:
             self.database = Database(file, mode, connect)
             application, version = self.database.one("PRAGMA application_id"), self.database.one("PRAGMA user_version")
@@ -76,14 +76,18 @@ class Home:
                 np.arange(first, first + n), edit.owners, batch.time, batch.concentration, row_checksums(batch.rows),
                 self.codes(batch.medium), by, batch.rows,
             )  # fmt: skip
-            self.ranges.append(block)
+            with self.ranges.appending(block):
+                return self.tables.apply(edit)
         return self.tables.apply(edit)
 
     def codes(self, words: Sequence[str]) -> npt.NDArray[np.uint32]:
         """The codes of words in the columns of blocks; a new word gets one."""
-        for word in set(words) - set(self._words):
+        different = set(words)
+        for word in different - set(self._words):
             self.database.run("INSERT OR IGNORE INTO word (text) VALUES (?)", [word])
             self._words[word] = self.database.one("SELECT code FROM word WHERE text = ?", [word])
+        if len(different) == 1:
+            return np.full(len(words), self._words[words[0]], np.uint32)
         return np.fromiter((self._words[word] for word in words), np.uint32, len(words))
 
     def forget(self) -> None:
@@ -145,5 +149,5 @@ def refuse(path: Path, problems: list[Problem]) -> CorruptStoreError:
         parts.append(f"{path / problem.file} {problem.what}{whom}")
     return CorruptStoreError(
         "; ".join(parts)
-        + ". Nothing was changed. Restore a snapshot, or open with write=False and damaged='serve' to read the rest"
+        + ". Nothing was changed. Restore a snapshot, or open it for reading only with damaged='serve' to read the rest"
     )

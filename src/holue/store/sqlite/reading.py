@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from holue.errors import CorruptStoreError
-from holue.store.sqlite.block import Block, join_blocks
+from holue.store.sqlite.files.block import Block, join_blocks
+from holue.store.sqlite.files.ranges import Range
 from holue.store.sqlite.home import Home
-from holue.store.sqlite.ranges import Range
 from holue.store.values import Receipt, Sample, Searched, Segment, Subject, SubjectId
 from holue.store.view import View
 
@@ -29,12 +29,10 @@ def read_view(home: Home, version: int | None, read: Read, *, serve: bool) -> Vi
     for entry in home.ranges.all():
         if entry.first >= next_sample:
             break
-        try:
-            block = home.ranges.read(entry)
-        except CorruptStoreError:
-            if not serve:
-                raise
-            missing.append((entry.first, entry.last))
+        block: Block | None
+        block, lost = _sound(home, entry) if serve else (home.ranges.read(entry), [])
+        missing += lost
+        if block is None:
             continue
         if entry.file is None:
             tail.append(block)
@@ -51,15 +49,33 @@ def read_view(home: Home, version: int | None, read: Read, *, serve: bool) -> Vi
         found: Subject | None = read(lambda home: home.tables.subject_at(chosen, "number", number))
         return found
 
-    def names() -> list[tuple[int, SubjectId]]:
-        found: list[tuple[int, SubjectId]] = read(lambda home: home.tables.names_at(chosen))
+    def names(numbers: Sequence[int] | None = None) -> list[tuple[int, SubjectId]]:
+        found: list[tuple[int, SubjectId]] = read(lambda home: home.tables.names_at(chosen, numbers))
         return found
 
     moved, moved_to = home.tables.moved_at(None if chosen == newest else chosen)
     no_medium = home.database.one("SELECT code FROM word WHERE text = ''")
+    concerned = {number for first, last in missing for number in home.tables.subjects_between(chosen, first, last)}
     return View(
-        chosen, home.dim, tuple(segments), moved, moved_to, next_sample, find, get, names, no_medium, tuple(missing)
-    )
+        chosen, home.dim, tuple(segments), moved, moved_to, next_sample, find, get, names, no_medium,
+        tuple(missing), tuple(sorted(concerned)),
+    )  # fmt: skip
+
+
+def _sound(home: Home, entry: Range) -> tuple[Block | None, list[tuple[int, int]]]:
+    """What of a range has its checksums, and the first and last sample of what has not."""
+    try:
+        block = home.ranges.read(entry)
+    except CorruptStoreError:
+        return None, [(entry.first, entry.last)]
+    if block.checksum() != entry.columns_crc:
+        return None, [(entry.first, entry.last)]
+    bad = block.bad_rows()
+    if not len(bad):
+        return block, []
+    lost = [(sample, sample) for sample in block.samples[bad].tolist()]
+    kept = np.delete(np.arange(len(block)), bad)
+    return (block.take(kept) if len(kept) else None), lost
 
 
 def read_sample(home: Home, numbers: list[int]) -> list[Sample]:

@@ -14,23 +14,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeVar
 
-from holue.errors import HolueError, InvalidParameterError, StoreError
+from holue.errors import CorruptStoreError, HolueError, InvalidParameterError, StoreError
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit
-from holue.store.sqlite import compaction, erasure, recovery, snapshots
 from holue.store.sqlite.database import FORMAT_VERSION, Connect, Database, connect_sqlite
-from holue.store.sqlite.disk import Disk
-from holue.store.sqlite.head import write_head
+from holue.store.sqlite.files.disk import Disk
+from holue.store.sqlite.files.head import write_head
+from holue.store.sqlite.files.lock import WriterLock
 from holue.store.sqlite.home import DATABASE, SEGMENTS, SNAPSHOTS, Home, refuse, require_store
-from holue.store.sqlite.lock import WriterLock
 from holue.store.sqlite.reader import Reader
 from holue.store.sqlite.tables import Tables
-from holue.store.sqlite.verification import find_damage
+from holue.store.sqlite.upkeep import compaction, erasure, recovery, snapshots
+from holue.store.sqlite.upkeep.verification import damage_of, find_damage
 from holue.store.values import Problem, Receipt, Status
 from holue.store.verbs import Verbs
 
 T = TypeVar("T")
 Damaged = Literal["refuse", "serve"]
+ATTEMPTS = 3
+"""Times that damage is looked at before it is believed: a writer may be replacing files."""
 
 
 class SqliteStore(Reader, Verbs):
@@ -102,7 +104,10 @@ class SqliteStore(Reader, Verbs):
         cls, path: str | os.PathLike[str], *, write: bool = True, damaged: Damaged = "refuse", dim: int | None = None,
         model: str | None = None, disk: Disk | None = None, connect: Connect = connect_sqlite,
     ) -> Self:  # fmt: skip
-        """Open a store. With ``damaged="serve"`` (reading only) what is missing is left out and listed in ``view.missing``."""
+        """Open a store. With ``damaged="serve"`` (reading only) every byte is read; what is damaged is left out.
+
+        ``damage`` lists it, and ``view.missing_subjects`` names the subjects concerned in a version.
+        """
         if damaged == "serve" and write:
             raise InvalidParameterError("a damaged store is not written to; open with write=False, damaged='serve'")
         store = cls(Path(path), write=write, damaged=damaged, disk=disk or Disk(), connect=connect)
@@ -196,6 +201,14 @@ class SqliteStore(Reader, Verbs):
     # Transactions
 
     def _read(self, question: Callable[[Home], T]) -> T:
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._ask(question)
+            except CorruptStoreError:  # a compaction may have replaced files in between; damage stays
+                clock.sleep(0.05)
+        return self._ask(question)
+
+    def _ask(self, question: Callable[[Home], T]) -> T:
         with self._reading:
             home = self._home()
             with _as_store_error("reading"):
@@ -234,16 +247,19 @@ class SqliteStore(Reader, Verbs):
 
     def _refuse_damage(self, damaged: Damaged, write: bool) -> None:
         self._serve = damaged == "serve"
-        for attempt in range(3):
+        if self._serve:
+            self.damage = tuple(damage_of(self.path, self._disk, self._connect))
+            return
+        for attempt in range(ATTEMPTS):
             try:
                 problems = self._home().cheap_problems()
             except HolueError:
                 raise
             except Exception as error:
                 problems = [Problem(DATABASE, f"cannot be read ({error})")]
-            if not problems or self._serve:
+            if not problems:
                 return
-            if not write and attempt < 2:
+            if not write and attempt < ATTEMPTS - 1:
                 clock.sleep(0.05)  # a writer may have replaced files in between
         raise refuse(self.path, problems)
 

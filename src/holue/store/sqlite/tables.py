@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holue.errors import InvalidParameterError
-from holue.store.edit import Edit, Touched
+from holue.store.edit import Edit, Touched, undone_since
 from holue.store.sqlite.database import CHECKED, Database, Row
 from holue.store.values import NOBODY, Change, Int64Array, Subject, SubjectId
 
@@ -109,23 +109,23 @@ class Tables:
         if version <= self.oldest_version():
             raise InvalidParameterError(f"version {version} cannot be undone: what was before it is no longer kept")
         subjects, samples = self._numbers_of(change)
-        last = 0
-        before_subjects: list[tuple[int, Subject | None]] = []
         past = {
             row[0]: _subject(row)
             for row in self._database.run(f"SELECT {SUBJECT} FROM subject_past WHERE until = ?", [version])
         }
-        for number, touched in self._last_touched("subject", subjects).items():
-            before_subjects.append((number, past.get(number)))
-            last = max(last, touched)
         owned: dict[int, int] = dict(
             self._database.run("SELECT number, subject FROM sample_past WHERE until = ?", [version])
         )
-        before_samples: list[tuple[int, int | None]] = []
-        for number, touched in self._last_touched("sample", samples).items():
-            before_samples.append((number, owned.get(number)))
-            last = max(last, touched)
-        return Touched(before_subjects, before_samples, last)
+        later = self._database.run("SELECT version, undoes FROM change WHERE version > ?", [version])
+        without_effect, undone_by = undone_since(version, later)
+        kept = self._not_erased("subject", subjects), self._not_erased("sample", samples)
+        since = [self._touched_since(version, kind, numbers) for kind, numbers in zip(("subject", "sample"), kept)]
+        return Touched(
+            [(number, past.get(number)) for number in kept[0]],
+            [(number, owned.get(number)) for number in kept[1]],
+            max((since[0] | since[1]) - without_effect, default=version),
+            undone_by,
+        )
 
     def changes(self, since: int) -> list[Change]:
         """The changes after a version, oldest first."""
@@ -166,11 +166,19 @@ class Tables:
         )
         return _subject(rows[0]) if rows else None
 
-    def names_at(self, version: int) -> list[tuple[int, SubjectId]]:
-        """Number and id of everybody enrolled in a version, ascending."""
-        sql = """SELECT number, id FROM subject WHERE since <= ? UNION ALL
-          SELECT number, id FROM subject_past WHERE since <= ? AND until > ? ORDER BY number"""
-        return self._database.run(sql, [version, version, version])
+    def names_at(self, version: int, numbers: Sequence[int] | None = None) -> list[tuple[int, SubjectId]]:
+        """Number and id of everybody enrolled in a version, or of those of some numbers, ascending."""
+        among = "" if numbers is None else "number IN (SELECT value FROM json_each(?4)) AND "
+        sql = f"""SELECT number, id FROM subject WHERE {among}since <= ?1 UNION ALL
+          SELECT number, id FROM subject_past WHERE {among}since <= ?2 AND until > ?3 ORDER BY number"""
+        given = [] if numbers is None else [json.dumps(list(numbers))]
+        return self._database.run(sql, [version, version, version, *given])
+
+    def subjects_between(self, version: int, first: int, last: int) -> set[int]:
+        """The subjects that had some of the samples ``first`` to ``last`` in a version."""
+        sql = f"""SELECT subject FROM sample WHERE number BETWEEN ? AND ? AND since <= ? UNION
+          SELECT subject FROM sample_past WHERE number BETWEEN ? AND ? AND since <= ? AND until > ? AND {NOT_ERASED}"""
+        return {row[0] for row in self._database.run(sql, [first, last, version, first, last, version, version])}
 
     def removed(self, ids: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
         """Numbers of subjects that are gone but not erased, by the id they had last."""
@@ -248,12 +256,13 @@ class Tables:
         subjects = [*(number for kind, number in touched if kind == "subject"), *range(change[4], change[5])]
         return subjects, [*(number for kind, number in touched if kind == "sample"), *range(change[6], change[7])]
 
-    def _last_touched(self, table: str, numbers: list[int]) -> dict[int, int]:
-        past = f"SELECT number, max(until) FROM {table}_past WHERE number IN"
-        now = self._in(f"SELECT number, since FROM {table} WHERE number IN", numbers)
-        latest: dict[int, int] = dict(self._in(past, numbers, " GROUP BY number"))
-        latest.update(now)
-        return dict(sorted(latest.items()))
+    def _not_erased(self, table: str, numbers: list[int]) -> list[int]:
+        tables = (table, f"{table}_past")
+        return sorted({row[0] for t in tables for row in self._in(f"SELECT number FROM {t} WHERE number IN", numbers)})
+
+    def _touched_since(self, version: int, kind: str, numbers: list[int]) -> set[int]:
+        sql = f"SELECT DISTINCT version FROM touch WHERE kind = '{kind}' AND version > {version} AND number IN"
+        return {row[0] for row in self._in(sql, numbers)}
 
     def _as_change(self, row: Row) -> Change:
         version, kind, time, by, *_, undoes = row

@@ -1,1 +1,1 @@
-"""Commands on a living gallery."""
+"""Commands on a gallery on disk."""

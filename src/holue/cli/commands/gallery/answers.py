@@ -17,14 +17,16 @@ import typer
 
 import holue
 from holue.artifact import write_text
-from holue.cli.commands.gallery.samples_file import By, File, Gallery, SamplesFile
+from holue.cli.commands.gallery.samples_file import By, Damaged, DamagedGallery, File, Gallery, SamplesFile
 from holue.cli.output import Json, print_json, say
 from holue.datasets.formats.parquet import write_parquet
-from holue.errors import InvalidFileError
-from holue.progress import progress_bar
+from holue.errors import InvalidFileError, NotCalibratedError
+from holue.progress import progress_bar, working
+from holue.recognition.answer.identifications import ACCEPTED, FILTERED, INCOMPLETE, REJECTED
 
 AT_ONCE = 1024
 """Probes in one question, so that a long file shows progress."""
+DECISIONS = (ACCEPTED, REJECTED, FILTERED, INCOMPLETE)
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 
 
@@ -49,13 +51,13 @@ def calibrate(
     """
     settings: dict[str, Any] = {} if fpir is None else {"target_fpir": fpir}
     with holue.open(gallery, **settings) as opened:
-        if probes is None:
-            entry = opened.calibrate(by=by)
-        else:
-            given = SamplesFile.read(probes, subjects=True)
-            entry = opened.calibrate(
-                given.embeddings, np.asarray(given.subjects), given.concentration, model=given.model, by=by
-            )
+        with working("calibrating", quiet=json):
+            if probes is None:
+                entry = opened.calibrate(by=by)
+            else:
+                given = SamplesFile.read(probes, subjects=True)
+                subjects = np.asarray(given.subjects_for(opened))
+                entry = opened.calibrate(given.embeddings, subjects, given.concentration, model=given.model, by=by)
         status = opened.status()
     if json:
         point = {
@@ -77,6 +79,7 @@ def identify(
     ] = None,
     top_k: Annotated[int, typer.Option(help="Candidates of each probe.", min=1)] = 5,
     version: Annotated[int | None, typer.Option(help="Answer as the gallery was in this version.", min=0)] = None,
+    damaged: DamagedGallery = Damaged.refuse,
     json: Json = False,
 ) -> None:
     """Identify every row of a file: who, or nobody enrolled, how far to trust it, and why.
@@ -92,9 +95,13 @@ def identify(
     names = given.names or list(range(len(given.embeddings)))
     quiet = json or not sys.stderr.isatty()
     rows: list[dict[str, Any]] = []
-    with holue.open(gallery, read_only=True) as opened:
+    with holue.open(gallery, read_only=True, damaged=damaged.value) as opened:
         opened.check_model(given.model)
         asked = opened.current if version is None else opened.at(version)
+        if asked.state is not None and asked.state.operating_point is None:
+            raise NotCalibratedError(
+                f"{gallery} is not calibrated in version {asked.version}; run: holue calibrate {gallery}"
+            )
         with nullcontext(None) if quiet else progress_bar("identifying") as progress:
             for first in range(0, len(names), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
@@ -103,7 +110,8 @@ def identify(
                 rows += [{"sample": name, **answer.to_dict()} for name, answer in zip(names[part], answers)]
                 if progress is not None:
                     progress(len(rows), len(names))
-        head = {"gallery_version": asked.version, "calibration": asked.calibration}
+        missing = list(asked.missing.subjects)
+        head = {"gallery_version": asked.version, "calibration": asked.calibration, "missing": missing}
     if out is not None:
         _write(rows, out)
     if json:
@@ -111,18 +119,14 @@ def identify(
         return
     for line in _lines(rows) if out is None else ():
         say(line)
-    counts = {kind: sum(row["decision"] == kind for row in rows) for kind in ("accepted", "rejected", "filtered")}
+    counts = {kind: sum(row["decision"] == kind for row in rows) for kind in DECISIONS}
     told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     say(f"{len(rows)} probes: {told} (gallery version {asked.version})")
 
 
 def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
-        who = (
-            row["subject"]
-            if row["decision"] == "accepted"
-            else {"rejected": "nobody enrolled"}.get(row["decision"], "?")
-        )
+        who = row["subject"] if row["decision"] == ACCEPTED else {REJECTED: "nobody enrolled"}.get(row["decision"], "?")
         yield f"{row['sample']}: {who}  uncertainty {row['uncertainty']:.2f}  {row['reason']}"
 
 

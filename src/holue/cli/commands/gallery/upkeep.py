@@ -10,10 +10,16 @@ from typing import Annotated, Any
 import typer
 
 import holue
-from holue.cli.commands.gallery.samples_file import By, Gallery, SamplesFile
+from holue.cli.commands.gallery.samples_file import By, Damaged, DamagedGallery, Gallery, SamplesFile
+from holue.cli.commands.gallery.service_ledger import ledger_of, verify_log
 from holue.cli.output import Json, print_json, say
 from holue.errors import InvalidFileError, InvalidParameterError
+from holue.live.calibrations import LIST
 from holue.live.opening import restore as restore_gallery
+from holue.progress import working
+
+SHOWN = 10
+"""Subjects that are missing, in the printed list."""
 
 
 def create(
@@ -52,12 +58,12 @@ def create(
     say(f"Next: holue enroll {gallery} FILE, then holue calibrate {gallery}")
 
 
-def status(gallery: Gallery, json: Json = False) -> None:
+def status(gallery: Gallery, damaged: DamagedGallery = Damaged.refuse, json: Json = False) -> None:
     """Who is enrolled in numbers, the calibration, and why it may no longer fit.
 
     Example: `holue status office`
     """
-    with holue.open(gallery, read_only=True) as opened:
+    with holue.open(gallery, read_only=True, damaged=damaged.value) as opened:
         now = opened.status()
     if json:
         print_json(now.to_dict())
@@ -72,6 +78,11 @@ def status(gallery: Gallery, json: Json = False) -> None:
         say(f"calibration {now.calibration}, learned from version {now.calibrated_at}{point}")
     for doubt in now.doubts:
         say(f"doubt: {doubt}")
+    for problem in now.damage:
+        say(f"damage: {problem.file} {problem.what}")
+    if now.missing:
+        some = ", ".join(map(str, now.missing[:SHOWN])) + (" …" if len(now.missing) > SHOWN else "")
+        say(f"missing: {len(now.missing)} subjects, wholly or in part: numbers {some}")
     if kept.snapshots:
         say(f"snapshots: {', '.join(kept.snapshots)}")
 
@@ -81,8 +92,10 @@ def verify(gallery: Gallery, json: Json = False) -> None:
 
     Example: `holue verify office`
     """
-    with holue.open(gallery, read_only=True) as opened:
+    with holue.open(gallery, read_only=True) as opened, working("reading every byte", quiet=json):
         problems = opened.verify()
+    with ledger_of(gallery) as ledger:
+        problems += [] if ledger is None else ledger.problems()
     if json:
         print_json({"problems": [dataclasses.asdict(problem) for problem in problems]})
     else:
@@ -106,7 +119,8 @@ def compact(
     """
     with holue.open(gallery) as opened:
         before = opened.status().store
-        opened.compact(forget_before=forget_before, by=by)
+        with working("compacting", quiet=json):
+            opened.compact(forget_before=forget_before, by=by)
         after = opened.status().store
     if json:
         print_json({"before": dataclasses.asdict(before), "after": dataclasses.asdict(after)})
@@ -116,7 +130,7 @@ def compact(
 
 def snapshot(
     gallery: Gallery,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Its name; default: the version.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its name; default: the version.")] = None,
     by: By = None,
     json: Json = False,
 ) -> None:
@@ -125,7 +139,9 @@ def snapshot(
     Example: `holue snapshot office monday`
     """
     with holue.open(gallery) as opened:
-        made, version = opened.snapshot(name, by=by), opened.version
+        with working("copying", quiet=json):
+            made = opened.snapshot(name, by=by)
+        version = opened.version
     if json:
         print_json({"snapshot": str(made), "version": version})
         return
@@ -133,17 +149,19 @@ def snapshot(
 
 
 def restore(
-    snapshot: Annotated[Path, typer.Argument(metavar="SNAPSHOT", help="The folder that `holue snapshot` made.")],
-    gallery: Annotated[Path, typer.Argument(metavar="GALLERY", help="A new gallery to make of it.")],
+    snapshot: Annotated[
+        str, typer.Argument(metavar="SNAPSHOT", help="What `holue snapshot` made, or a gallery: a folder or a URL.")
+    ],
+    gallery: Annotated[str, typer.Argument(metavar="GALLERY", help="A new gallery to make of it: a folder or a URL.")],
     json: Json = False,
 ) -> None:
-    """Make a new gallery from a snapshot; it gives the same answers. The snapshot stays as it is.
+    """Make a new gallery from a snapshot, or from a gallery in another home. It gives the same answers; the source stays.
 
     Example: `holue restore office/snapshots/monday office-of-monday`
     """
-    if not snapshot.is_dir():
+    if "://" not in snapshot and not Path(snapshot).is_dir():
         raise InvalidFileError(f"{snapshot}: no such folder; give one in the `snapshots` folder of a gallery")
-    with restore_gallery(snapshot, gallery) as opened:
+    with working("copying", quiet=json), restore_gallery(snapshot, gallery) as opened:
         version, total = opened.version, len(opened)
     if json:
         print_json({"gallery": str(gallery), "version": version, "subjects": total})
@@ -154,12 +172,32 @@ def restore(
 def log(
     gallery: Gallery,
     since: Annotated[int | None, typer.Option(help="Changes after this version; default: all that are kept.")] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="Verify the service's audit log instead; exit code 1 if a row is not as written."
+        ),
+    ] = False,
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="SEQUENCE:HASH", help="With --verify: a head noted earlier, which must be in it."),
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --verify: write the audit log as JSON lines.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """What was changed, when and by whom: enrolments, removals, erasures, snapshots, calibrations.
 
-    Example: `holue log office --since 40`
+    With --verify: whether the service's audit log is as it was written. Note the head that it prints in another place: whoever
+    can write to the database could write the whole log anew, and only a head from before would tell.
+    Example: `holue log office --since 40`, `holue log office --verify`
     """
+    if verify:
+        verify_log(gallery, head, export, json=json)
+        return
+    if head is not None or export is not None:
+        raise InvalidParameterError("--head and --export belong to the audit log: give --verify with them")
     with holue.open(gallery, read_only=True) as opened:
         oldest = opened.status().store.oldest_version
         changes: list[dict[str, Any]] = [
@@ -173,8 +211,27 @@ def log(
     if json:
         print_json({"changes": changes, "operations": operations})
         return
-    entries = [(c["time"], f"version {c['version']}: {c['kind']}, {c['subjects']} subjects", c["by"]) for c in changes]
-    entries += [(o["time"], f"{o['verb']} {o['detail'].get('name', '')}".rstrip(), o["by"]) for o in operations]
+    entries = [
+        (c["time"], f"version {c['version']}: {c['kind']}, {_subjects(c['subjects'])}", c["by"]) for c in changes
+    ]
+    entries += [(o["time"], _told(o), o["by"]) for o in operations if o["detail"].get("name") != LIST]
     for time, what, who in sorted(entries, key=lambda entry: entry[0]):
         when = datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
         say(f"{when}  {what}" + (f"  by {who}" if who else ""))
+
+
+def _subjects(count: int) -> str:
+    return "1 subject" if count == 1 else f"{count} subjects"
+
+
+def _told(operation: dict[str, Any]) -> str:
+    """An entry of the operations log, in words."""
+    detail = operation["detail"]
+    name = detail.get("name", "")
+    words: dict[str, str] = {
+        "put_artifact": f"{name.replace('-', ' ')} kept",
+        "snapshot": f"snapshot {name} made",
+        "compact": "files merged",
+        "erase": f"erasure finished, receipt {detail.get('receipt')}",
+    }
+    return words.get(operation["verb"], str(operation["verb"]))

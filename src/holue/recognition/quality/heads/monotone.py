@@ -59,13 +59,23 @@ class MonotoneHead:
         return self.weights is not None
 
     def fit(
-        self, features: Float64Array, target: npt.NDArray[np.bool_], *, knots: Sequence[Float64Array] | None = None
+        self,
+        features: Float64Array,
+        target: npt.NDArray[np.bool_],
+        *,
+        knots: Sequence[Float64Array] | None = None,
+        start: Float64Array | None = None,
     ) -> None:
-        """Fit the weights on features (n, m) and what came true; all yes or all no is a constant."""
+        """Fit the weights on features (n, m) and what came true; all yes or all no is a constant.
+
+        ``start`` are weights to start from, such as those of similar features: the problem is convex, and it only saves time.
+        """
         self.knots = [quantile_knots(column) for column in features.T] if knots is None else list(knots)
         basis = self._basis(features)
         n, yes = len(basis), target.astype(np.float64)
-        start = np.log((yes.sum() + 1) / (n - yes.sum() + 1))
+        if start is None:
+            start = np.zeros(1 + basis.shape[1])
+            start[0] = np.log((yes.sum() + 1) / (n - yes.sum() + 1))
 
         def loss(w: Float64Array) -> tuple[float, Float64Array]:
             logit, best, worst = w[0] + basis @ w[1:], w.sum(), w[0]
@@ -77,9 +87,7 @@ class MonotoneHead:
             return float(value), slope + expit(best)
 
         bounds = [(None, None)] + [(0.0, None)] * basis.shape[1]
-        found = minimize(
-            loss, np.concatenate([[start], np.zeros(basis.shape[1])]), jac=True, method="L-BFGS-B", bounds=bounds
-        )
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
         self.weights = np.asarray(found.x)
 
     def __call__(self, features: Float64Array) -> Float64Array:

@@ -1,0 +1,65 @@
+"""The service's ledger, where a gallery has one: its audit log, and its part in an erasure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from holue.cli.output import print_json, say
+from holue.errors import InvalidParameterError
+
+if TYPE_CHECKING:
+    from holue.service.ledger.ledger import Ledger
+
+
+@contextmanager
+def ledger_of(gallery: str) -> Iterator[Ledger | None]:
+    """The ledger of a gallery, or None where it was never served."""
+    on_server = "://" in gallery
+    if not on_server and not (Path(gallery) / "service" / "ledger.db").is_file():
+        yield None
+        return
+    if on_server and find_spec("sqlalchemy") is None:
+        yield None  # the store's own search tells where a service has left something in this database
+        return
+    from holue.service.ledger.database import Database
+    from holue.service.ledger.ledger import Ledger
+
+    if not Database.exists(gallery):
+        yield None
+        return
+    with Ledger.open(gallery) as ledger:
+        yield ledger
+
+
+def verify_log(gallery: str, head: str | None, export: Path | None, *, json: bool) -> None:
+    """Verify the audit log, and export it; exit code 1 where a row was changed, dropped or moved."""
+    with ledger_of(gallery) as ledger:
+        if ledger is None:
+            raise InvalidParameterError(
+                f"{gallery} has no audit log: it was never served; see holue log without --verify"
+            )
+        from holue.service.ledger.audit_chain import Witness
+
+        found = ledger.audit_log.verify(None if head is None else Witness.parse(head))
+        newest = ledger.audit_log.head()
+        if export is not None:
+            with export.open("w", encoding="utf-8") as stream:
+                ledger.audit_log.export(stream)
+    if json:
+        print_json(
+            {"rows": newest.sequence, "head": str(newest), "problems": [dataclasses.asdict(one) for one in found]}
+        )
+    else:
+        for one in found:
+            say(str(one))
+        say(f"{newest.sequence} rows; head {newest}")
+        say(f"{len(found)} problems found" if found else "no row was changed, dropped or moved")
+    if found:
+        raise typer.Exit(1)

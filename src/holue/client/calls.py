@@ -1,0 +1,303 @@
+"""Calls: every verb of a gallery as a request, with its arguments checked and its answer typed."""
+
+from __future__ import annotations
+
+import io
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.client.answers import identifications_of
+from holue.client.call import Call
+from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError, InvalidSubjectsError
+from holue.gallery.subjects import UNKNOWN
+from holue.recognition.answer.identifications import Identifications
+from holue.store.values import UNCHANGED, Enrolled, Receipt, Searched, Subject, SubjectId, Unchanged
+
+RAW, NPY = "application/octet-stream", "application/x-npy"
+
+
+class Calls:
+    """The requests about one gallery."""
+
+    def __init__(self, gallery: str) -> None:
+        self._base = f"/v1/galleries/{quote(gallery, safe='')}"
+        self._gallery = gallery
+
+    # Reading
+
+    def status(self) -> Call[dict[str, Any]]:
+        """The gallery in numbers."""
+        return Call("GET", self._base, dict)
+
+    def subjects(self, cursor: str | None = None, limit: int = 100) -> Call[tuple[list[Subject], str | None]]:
+        """Enrolled subjects, a page at a time, and the cursor of the next page."""
+        params = {"limit": limit} | ({} if cursor is None else {"cursor": cursor})
+        return Call(
+            "GET", f"{self._base}/subjects", lambda found: ([_subject(one) for one in found["subjects"]], found["next"]),
+            params=params,
+        )  # fmt: skip
+
+    def subject(self, subject: SubjectId) -> Call[Subject]:
+        """The subject enrolled under an id; an error where there is none."""
+        return Call("GET", self._of(subject), _subject)
+
+    def samples(self, subject: SubjectId) -> Call[list[dict[str, Any]]]:
+        """The samples of a subject; embeddings do not leave the service."""
+        return Call("GET", f"{self._of(subject)}/samples", lambda found: list(found["samples"]))
+
+    def identify(
+        self, X: object, concentration: object = None, *, top_k: int = 5, model: str | None = None
+    ) -> Call[Identifications]:
+        """The whole answer about each probe, as :meth:`holue.live.live_gallery.LiveGallery.identify` gives it."""
+        documents = self.identify_documents(X, concentration, top_k=top_k, model=model)
+        return Call(
+            documents.method, documents.path, lambda found: identifications_of(documents.read(found)), documents.json,
+            documents.content, documents.params, documents.headers,
+        )  # fmt: skip
+
+    def identify_documents(
+        self, X: object, concentration: object = None, *, top_k: int = 5, model: str | None = None
+    ) -> Call[list[dict[str, Any]]]:
+        """The same as documents, with the risk, the request and the review that belong to each answer."""
+        rows, kappa = _rows(X), _concentrations(concentration)
+        path = f"{self._base}/identify"
+
+        def read(found: Any) -> list[dict[str, Any]]:
+            return list(found["answers"])
+
+        given: dict[str, Any] = {"top_k": top_k} | ({} if model is None else {"model": model})
+        if kappa is not None:
+            if len(kappa) != len(rows):
+                raise InvalidConcentrationError(
+                    f"there are {len(kappa)} concentrations for {len(rows)} probes; give one each"
+                )
+            joined = np.column_stack([rows, kappa.astype(rows.dtype)])
+            if not (joined[:, -1].astype(np.float64) == kappa).all():  # float32 cannot hold these numbers exactly
+                body = {"probes": rows.tolist(), "concentration": kappa.tolist(), **given}
+                return Call("POST", path, read, json=body)
+            rows, given["concentration"] = joined, "last"
+        return Call("POST", path, read, content=_packed(rows), params=given, headers={"Content-Type": _kind(rows)})
+
+    def verify(self, subject: SubjectId, probe: object, concentration: float | None = None) -> Call[dict[str, Any]]:
+        """Whether one probe shows a subject."""
+        body = {"subject": _id(subject), "probe": _rows([probe])[0].tolist()}
+        given = {} if concentration is None else {"concentration": float(concentration)}
+        return Call("POST", f"{self._base}/verify", dict, json=body | given)
+
+    # Changing
+
+    def enroll(
+        self,
+        X: object,
+        ids: Iterable[SubjectId],
+        *,
+        concentration: object = None,
+        medium: str | Sequence[str] = "",
+        origin: str | Sequence[str | None] | None = None,
+        metadata: Mapping[SubjectId, Mapping[str, Any]] | None = None,
+        retain_until: float | Mapping[SubjectId, float] | None = None,
+        consent: str | Mapping[SubjectId, str] | None = None,
+        purpose: str | Mapping[SubjectId, str] | None = None,
+        model: str | None = None,
+    ) -> Call[Enrolled]:
+        """Enrol new subjects, all or nothing; the fields are those of :meth:`holue.store.protocol.Store.enroll`.
+
+        The result is in the order of the rows that were given.
+        """
+        samples, names = _samples(X, concentration, medium, origin), [_id(each) for each in ids]
+        if len(names) != len(samples):
+            raise InvalidSubjectsError(f"there are {len(names)} ids for {len(samples)} samples; give one each")
+        order: dict[SubjectId, list[int]] = {}
+        for row, name in enumerate(names):
+            order.setdefault(name, []).append(row)
+        about = {"retain_until": retain_until, "consent": consent, "purpose": purpose}
+        subjects = [
+            {
+                "id": name, "samples": [samples[row] for row in rows],
+                **({"metadata": dict(metadata[name])} if metadata and name in metadata else {}),
+                **{key: value for key, given in about.items() if (value := _own(given, name)) is not None},
+            }
+            for name, rows in order.items()
+        ]  # fmt: skip
+        sent = [row for rows in order.values() for row in rows]
+        return Call(
+            "POST", f"{self._base}/subjects", lambda found: _enrolled(found, sent),
+            json={"subjects": subjects, "model": model}, headers=_once(),
+        )  # fmt: skip
+
+    def add_samples(
+        self,
+        X: object,
+        subject: SubjectId,
+        *,
+        concentration: object = None,
+        medium: str | Sequence[str] = "",
+        origin: str | Sequence[str | None] | None = None,
+        model: str | None = None,
+    ) -> Call[Enrolled]:
+        """Give one enrolled subject more samples, all or nothing."""
+        body = {"samples": _samples(X, concentration, medium, origin), "model": model}
+        return Call("POST", f"{self._of(subject)}/samples", _enrolled, json=body, headers=_once())
+
+    def remove(self, subject: SubjectId) -> Call[int]:
+        """A subject leaves; :meth:`undo` brings it back until it is erased. Returns the version."""
+        return Call("DELETE", self._of(subject), _version)
+
+    def rename(self, old: SubjectId, new: SubjectId) -> Call[int]:
+        """A subject gets another id and keeps its number."""
+        return Call("PATCH", self._of(old), _version, json={"id": _id(new)})
+
+    def update(
+        self,
+        subject: SubjectId,
+        *,
+        metadata: Mapping[str, Any] | Unchanged = UNCHANGED,
+        retain_until: float | Unchanged | None = UNCHANGED,
+        consent: str | Unchanged | None = UNCHANGED,
+        purpose: str | Unchanged | None = UNCHANGED,
+    ) -> Call[int]:
+        """Change what is said about a subject; a field that is not given stays."""
+        given = {"metadata": metadata, "retain_until": retain_until, "consent": consent, "purpose": purpose}
+        body = {name: value for name, value in given.items() if not isinstance(value, Unchanged)}
+        return Call("PATCH", self._of(subject), _version, json=body)
+
+    def merge(self, ids: Iterable[SubjectId], *, into: SubjectId) -> Call[int]:
+        """Subjects turn out to be one: all samples go to ``into``, and the others leave."""
+        return Call(
+            "POST", f"{self._of(into)}/merge", _version, json={"subjects": [_id(each) for each in ids]}, headers=_once()
+        )
+
+    def split(self, old: SubjectId, samples: Iterable[int], *, new: SubjectId) -> Call[int]:
+        """A subject turns out to be two: some samples, by number, go to a new subject."""
+        body = {"samples": [int(sample) for sample in samples], "new": _id(new)}
+        return Call("POST", f"{self._of(old)}/split", _version, json=body, headers=_once())
+
+    def undo(self, version: int) -> Call[int]:
+        """Put back everything that a change touched."""
+        operation = quote(f"{self._gallery}.{int(version)}", safe="")
+        return Call("POST", f"/v1/operations/{operation}/undo", _version, headers=_once())
+
+    def erase(self, ids: Iterable[SubjectId] = (), *, numbers: Iterable[int] = ()) -> Call[Receipt]:
+        """Erase subjects for good; the receipt says which files were searched."""
+        body = {
+            "gallery": self._gallery, "subjects": [_id(each) for each in ids], "numbers": [int(each) for each in numbers],
+        }  # fmt: skip
+        return Call("POST", "/v1/erasures", _receipt, json=body, headers=_once())
+
+    # Upkeep
+
+    def calibrate(
+        self, X: object = None, y: Iterable[Any] | None = None, concentration: object = None, *, activate: bool = True
+    ) -> Call[dict[str, Any]]:
+        """Calibrate on labelled probes, or on the enrolled samples, each left out in turn; UNKNOWN and None are strangers."""
+        body: dict[str, Any] = {"source": "gallery"}
+        if X is not None:
+            names = [None if each is None or each is UNKNOWN else _id(each) for each in (y if y is not None else [])]
+            kappa = _concentrations(concentration)
+            body = {"source": "probes", "probes": _rows(X).tolist(), "subjects": names}
+            body["concentration"] = None if kappa is None else kappa.tolist()
+        path = "calibrate" if activate else "calibrations"
+        return Call("POST", f"{self._base}/{path}", dict, json=body, headers=_once())
+
+    def activate(self, number: int) -> Call[dict[str, Any]]:
+        """From now on this calibration answers."""
+        return Call("POST", f"{self._base}/calibrations/{int(number)}/activate", dict, headers=_once())
+
+    def audit(self, *, target_fpir: float | None = None) -> Call[dict[str, Any]]:
+        """What is wrong with the gallery: who is enrolled twice, or under a wrong name."""
+        body = {} if target_fpir is None else {"target_fpir": target_fpir}
+        return Call("POST", f"{self._base}/audit", lambda found: dict(found["report"]), json=body)
+
+    def snapshot(self, name: str | None = None) -> Call[str]:
+        """A copy of the gallery in its home; returns the name."""
+        body = {} if name is None else {"name": name}
+        return Call("POST", f"{self._base}/snapshots", lambda found: str(found["name"]), json=body, headers=_once())
+
+    def _of(self, subject: SubjectId) -> str:
+        return f"{self._base}/subjects/{quote(str(subject), safe='')}"
+
+
+def _once() -> dict[str, str]:
+    """A name for a change, so that sending it again after a lost connection does not make it twice."""
+    return {"Idempotency-Key": secrets.token_hex(16)}
+
+
+def _rows(X: object) -> npt.NDArray[Any]:
+    rows = np.asarray(X)
+    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+        raise InvalidEmbeddingsError(f"X must be numbers of shape (n, d), got {rows.dtype} of shape {rows.shape}")
+    kept = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
+    return np.ascontiguousarray(kept)
+
+
+def _concentrations(given: object) -> npt.NDArray[np.float64] | None:
+    if given is None:
+        return None
+    kappa = np.asarray(given, dtype=np.float64)
+    if kappa.ndim != 1:
+        raise InvalidConcentrationError(f"concentration must have shape (n,), got {kappa.shape}")
+    return kappa
+
+
+def _kind(rows: npt.NDArray[Any]) -> str:
+    return RAW if rows.dtype == np.float32 else NPY
+
+
+def _packed(rows: npt.NDArray[Any]) -> bytes:
+    if rows.dtype == np.float32:
+        return rows.astype("<f4", copy=False).tobytes()
+    stream = io.BytesIO()
+    np.save(stream, rows, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _samples(
+    X: object, concentration: object, medium: str | Sequence[str], origin: str | Sequence[str | None] | None
+) -> list[dict[str, Any]]:
+    rows, kappa = _rows(X).tolist(), _concentrations(concentration)
+    media = [medium] * len(rows) if isinstance(medium, str) else list(medium)
+    origins = [origin] * len(rows) if origin is None or isinstance(origin, str) else list(origin)
+    return [
+        {
+            "embedding": row, "medium": media[place], "origin": origins[place],
+            **({} if kappa is None else {"concentration": float(kappa[place])}),
+        }
+        for place, row in enumerate(rows)
+    ]  # fmt: skip
+
+
+def _id(subject: Any) -> SubjectId:
+    return cast("SubjectId", subject.item() if isinstance(subject, np.generic) else subject)
+
+
+def _own(given: Any, name: SubjectId) -> Any:
+    return given.get(name) if isinstance(given, Mapping) else given
+
+
+def _subject(found: Any) -> Subject:
+    return Subject(**{name: found[name] for name in Subject.__dataclass_fields__})
+
+
+def _version(found: Any) -> int:
+    return int(found["version"])
+
+
+def _enrolled(found: Any, sent: Sequence[int] | None = None) -> Enrolled:
+    """What was enrolled, in the order of the caller's rows; ``sent`` is the order in which they travelled."""
+    subjects, samples = (np.array(found[name], np.int64) for name in ("subjects", "samples"))
+    if sent is not None:
+        back = np.argsort(np.array(sent, np.int64), kind="stable")
+        subjects, samples = subjects[back], samples[back]
+    return Enrolled(_version(found), subjects, samples)
+
+
+def _receipt(found: Any) -> Receipt:
+    return Receipt(
+        found["number"], found["version"], found["time"], found["salt"], tuple(found["digests"]), found["samples"],
+        found["compared"], tuple(Searched(**file) for file in found["files"]), tuple(found["not_searched"]),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Faces in photographs: found, aligned, measured and embedded."""

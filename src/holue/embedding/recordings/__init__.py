@@ -1,0 +1,1 @@
+"""Long recordings: speech found, cut into windows and embedded."""

@@ -1,0 +1,1 @@
+"""Tracks: probes of several samples that arrive over time."""

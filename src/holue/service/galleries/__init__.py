@@ -1,0 +1,1 @@
+"""The galleries of a service: open by name, asked in batches."""

@@ -1,0 +1,53 @@
+"""Follow-up: what is kept of answers for people: reviews of uncertain ones, and unknown probes where that is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from holue.recognition.answer.identifications import FILTERED, REJECTED
+from holue.service.galleries.batching import Answered
+from holue.service.galleries.opened import Opened
+from holue.service.galleries.probes import Probes
+from holue.service.ledger.review_offer import Offer
+
+
+def keep_for_people(
+    opened: Opened, answered: Answered, probes: Probes, documents: list[dict[str, Any]], request_id: str
+) -> None:
+    """Queue filtered answers, and a share of the others, for review, and name the reviews in the documents."""
+    _queue(opened, answered, probes, documents, request_id)
+    _keep_strangers(opened, probes, documents, request_id)
+
+
+def _queue(
+    opened: Opened, answered: Answered, probes: Probes, documents: list[dict[str, Any]], request_id: str
+) -> None:
+    rows = [row for row, each in enumerate(documents) if opened.review_share > 0 or each["decision"] == FILTERED]
+    offers = [
+        Offer.of(
+            answered.answers[row],
+            probes.rows[row],
+            None if probes.concentration is None else float(probes.concentration[row]),
+            number_of=opened.number_of,
+            request_id=request_id,
+            probe=row,
+            gallery_version=answered.version.version,
+            calibration=answered.version.calibration,
+            model=opened.live.model,
+        )
+        for row in rows
+    ]
+    if not offers:
+        return
+    for row, number in zip(rows, opened.ledger.reviews.offer(offers)):
+        documents[row]["review_id"] = None if number is None else f"{opened.name}.{number}"
+
+
+def _keep_strangers(opened: Opened, probes: Probes, documents: list[dict[str, Any]], request_id: str) -> None:
+    if not opened.keeps_strangers:
+        return
+    unknown = np.array([each["decision"] == REJECTED for each in documents], bool)
+    kappa = None if probes.concentration is None else probes.concentration[unknown].tolist()
+    opened.ledger.strangers.add(probes.rows[unknown], kappa, request_id=request_id, model=opened.live.model)

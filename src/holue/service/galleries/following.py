@@ -1,0 +1,40 @@
+"""Following: a thread that has a gallery follow what other processes write to the same server."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from holue.errors import HolueError
+from holue.live.live_gallery import LiveGallery
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 0.4
+"""Between two looks at the server: another process's change is visible within one second."""
+
+
+class Following:
+    """Runs until it is stopped; while the server is gone the gallery answers from its copy."""
+
+    def __init__(self, live: LiveGallery, name: str) -> None:
+        self._live, self._name = live, name
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"follow-{name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        gone = False
+        while not self._stopped.wait(SECONDS):
+            try:
+                self._live.refresh()
+                gone = False
+            except HolueError:
+                if not gone:
+                    logger.warning("the gallery's server cannot be reached", extra={"gallery": self._name})
+                gone = True

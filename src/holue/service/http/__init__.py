@@ -1,0 +1,1 @@
+"""What every request passes: limits, keys, strict bodies, problems, metrics, logs."""

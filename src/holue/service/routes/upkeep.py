@@ -1,0 +1,76 @@
+"""Upkeep: snapshots of a gallery, and audits of who is in it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import PurePath
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from holue.errors import ConflictError
+from holue.service.http.access import Asker, allowed
+from holue.service.http.bodies import StrictRoute
+from holue.service.http.paths import GalleryName
+from holue.service.roles import Permission
+from holue.service.routes.common import document
+from holue.service.schemas.operations import (
+    AuditBody,
+    AuditDocument,
+    SnapshotBody,
+    SnapshotDocument,
+    SnapshotsDocument,
+)
+from holue.service.service import service_of
+
+router = APIRouter(route_class=StrictRoute, tags=["upkeep"])
+
+
+@router.post("/v1/galleries/{gallery:segment}/snapshots", status_code=201)
+async def take_snapshot(
+    request: Request, gallery: GalleryName, asker: Annotated[Asker, allowed(Permission.SNAPSHOT)], body: SnapshotBody
+) -> SnapshotDocument:
+    """Copy the gallery as it is now, calibrations included, into its home, where erasures reach it."""
+    service, started = service_of(request), time.time()
+    opened = service.galleries.get(gallery)
+
+    def work() -> SnapshotDocument:
+        with opened.changing:
+            name = body.name or f"version-{opened.live.version}"
+            if name in opened.live.store.status().snapshots:
+                raise ConflictError(f"there is a snapshot {name!r} already; choose another name")
+            version = opened.live.version
+            opened.live.snapshot(name, by=asker.actor)
+        service.record(asker, "snapshot", started, opened, gallery_version=version)
+        return SnapshotDocument(name=name)
+
+    return await service.long.run(work)
+
+
+@router.get("/v1/galleries/{gallery:segment}/snapshots")
+def snapshots(
+    request: Request, gallery: GalleryName, asker: Annotated[Asker, allowed(Permission.VIEW)]
+) -> SnapshotsDocument:
+    """The snapshots of a gallery."""
+    names = service_of(request).galleries.get(gallery).live.store.status().snapshots
+    return SnapshotsDocument(snapshots=[SnapshotDocument(name=PurePath(name).name) for name in names])
+
+
+@router.post("/v1/galleries/{gallery:segment}/audit", responses={200: {"model": AuditDocument}})
+async def audit(
+    request: Request, gallery: GalleryName, asker: Annotated[Asker, allowed(Permission.AUDIT)], body: AuditBody
+) -> Response:
+    """Who is enrolled twice, under a wrong name, with a poor sample, or looks like somebody else."""
+    service, started = service_of(request), time.time()
+    opened = service.galleries.get(gallery)
+    options: dict[str, Any] = body.model_dump(exclude_none=True)
+
+    def work() -> Response:
+        version = opened.live.version
+        report = opened.live.audit(**options).to_dict()
+        service.record(asker, "audit", started, opened, gallery_version=version)
+        return document({"gallery": opened.name, "gallery_version": version, "report": report})
+
+    return await service.long.run(work)

@@ -1,0 +1,1 @@
+"""Schemas: what bodies and answers of the API look like."""

@@ -1,0 +1,108 @@
+"""Schemas of calibrations."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from holue.service.schemas.common import Body, Concentration, Document, Embedding, SubjectId
+
+SourceName = Literal["gallery", "probes", "reviews"]
+StateName = Literal["candidate", "active", "superseded"]
+
+
+class LabelledProbes(Body):
+    """What to learn from, or to preview on."""
+
+    source: SourceName = Field(
+        default="gallery",
+        description="gallery: the enrolled samples, each left out in turn; probes: those in the body; reviews: what people "
+        "decided.",
+        examples=["gallery"],
+    )
+
+    probes: list[Embedding] | None = Field(
+        default=None, min_length=1, description="Probes, one embedding each.", examples=[None]
+    )
+    subjects: list[SubjectId | None] | None = Field(
+        default=None, description="Whom each probe shows; null for somebody who is not enrolled.", examples=[None]
+    )
+    concentration: list[Concentration] | None = Field(
+        default=None, description="How good the sample of each probe is.", examples=[None]
+    )
+
+
+class OtherGallery(Body):
+    """A gallery of other people to calibrate on."""
+
+    embeddings: list[Embedding] = Field(min_length=1, description="Their samples.", examples=[[[0.1, 0.9, 0.2, 0.1]]])
+    subjects: list[SubjectId] = Field(min_length=1, description="Whose they are.", examples=[["x1"]])
+
+
+class CalibrationBody(LabelledProbes):
+    """What to calibrate on."""
+
+    gallery: OtherGallery | None = Field(
+        default=None,
+        description="The gallery in which the probes are searched; the enrolled one by default.",
+        examples=[None],
+    )
+
+
+class CalibrationDocument(Document):
+    """A calibration with its state."""
+
+    number: int = Field(description="Its number.", examples=[2])
+    state: StateName = Field(
+        description="candidate: it has never answered; active: it answers now; superseded: it has answered before.",
+        examples=["active"],
+    )
+    source: str = Field(description="What it was learned from: leave-one-out, probes or reviews.", examples=["probes"])
+    made_at: int = Field(description="The version it was learned from.", examples=[1])
+    since: int | None = Field(description="The first version it answered in.", examples=[1])
+    time: float = Field(description="When it was made, seconds since 1970.", examples=[1760000000.0])
+    model: str | None = Field(description="The embedding model it is for.", examples=[None])
+    threshold: float | None = Field(
+        description="The cosine from which probes are accepted in the gallery as it is now.", examples=[0.52]
+    )
+    target_fpir: float | None = Field(description="The FPIR it aims at.", examples=[0.01])
+    fits: bool = Field(description="Whether nothing speaks against it.", examples=[True])
+    doubts: list[str] = Field(description="Why it does not fit the gallery as it is now.", examples=[[]])
+
+
+class CalibrationsDocument(Document):
+    """The calibrations of a gallery, oldest first."""
+
+    calibrations: list[CalibrationDocument] = Field(description="All that are kept.")
+
+
+class RatesDocument(Document):
+    """Errors on probes whose subjects are known; filtered answers are no errors."""
+
+    fpir: float | None = Field(description="The share of strangers who are accepted.", examples=[0.01])
+    fnir: float | None = Field(
+        description="The share of enrolled subjects who are rejected or taken for another.", examples=[0.04]
+    )
+    filtered: float = Field(description="The share of all that is filtered.", examples=[0.1])
+    strangers: int = Field(description="Probes of strangers.", examples=[400])
+    enrolled: int = Field(description="Probes of enrolled subjects.", examples=[400])
+
+
+class PreviewDocument(Document):
+    """What would change if a calibration answered."""
+
+    number: int = Field(description="The calibration.", examples=[3])
+    active: int | None = Field(description="The one that answers now.", examples=[2])
+    subjects: int = Field(description="Enrolled subjects.", examples=[300])
+    threshold: float = Field(description="Its threshold.", examples=[0.5])
+    active_threshold: float | None = Field(description="The threshold now.", examples=[0.52])
+    rates: RatesDocument | None = Field(description="Its errors; null where the probes' subjects are not known.")
+    active_rates: RatesDocument | None = Field(description="The errors now.")
+    probes: int = Field(description="The probes that were asked about.", examples=[800])
+    probes_from: str = Field(description="probes (those of reviews too) or leave-one-out.", examples=["leave-one-out"])
+    differ: list[int] = Field(description="The places of probes that would be decided otherwise.", examples=[[4, 17]])
+    changes: dict[str, int] = Field(
+        description="How many decisions would change, and how.", examples=[{"rejected to accepted": 2}]
+    )
+    doubts: list[str] = Field(description="Why it may not fit the gallery as it is.", examples=[[]])

@@ -1,0 +1,103 @@
+"""Schemas of galleries."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from holue.service.schemas.common import Body, Document
+
+
+class NewGallery(Body):
+    """A gallery to create; dimension and model hold for its whole life."""
+
+    name: str = Field(min_length=1, max_length=40, description="Its name.", examples=["visitors"])
+    dim: int = Field(ge=1, description="The number of coordinates of an embedding.", examples=[128])
+    model: str | None = Field(
+        default=None, max_length=200, description="The fingerprint of the embedding model.", examples=["my-model-1"]
+    )
+    method: str | None = Field(
+        default=None,
+        max_length=100,
+        description="How answers are rated; see the documentation of methods.",
+        examples=[None],
+    )
+    target_fpir: float | None = Field(
+        default=None, gt=0, lt=1, description="The share of strangers that may be accepted.", examples=[0.01]
+    )
+    threshold: float | None = Field(
+        default=None,
+        ge=-1,
+        le=1,
+        description="The cosine from which probes are accepted, where it is known.",
+        examples=[None],
+    )
+    hold: Literal["model", "fpir", "threshold"] | None = Field(
+        default=None, description="What stays the same when the gallery grows.", examples=[None]
+    )
+    filter_below: float | None = Field(
+        default=None, allow_inf_nan=False, description="The quality under which answers are filtered.", examples=[None]
+    )
+    weighting: Literal["uniform", "concentration"] | None = Field(
+        default=None, description="How samples of a subject are pooled.", examples=[None]
+    )
+    search: Literal["exact", "float16", "int8", "approximate"] | None = Field(
+        default=None, description="How the gallery is read.", examples=[None]
+    )
+
+
+class GalleryPatch(Body):
+    """Settings to change; a field that is left out stays, null goes back to the default."""
+
+    target_fpir: float | None = Field(
+        default=None, gt=0, lt=1, description="The share of strangers that may be accepted, from the next calibration on.",
+        examples=[0.01],
+    )  # fmt: skip
+    threshold: float | None = Field(
+        default=None, ge=-1, le=1, description="The cosine from which probes are accepted without a calibration.",
+        examples=[0.5],
+    )  # fmt: skip
+    hold: Literal["model", "fpir", "threshold"] | None = Field(
+        default=None, description="What stays the same when the gallery grows.", examples=["fpir"]
+    )
+    filter_below: float | None = Field(
+        default=None, allow_inf_nan=False, description="The quality under which answers are filtered.", examples=[0.9]
+    )
+
+
+class PointDocument(Document):
+    """The calibration that answers now."""
+
+    number: int | None = Field(description="Its number; null where only a threshold was given.", examples=[2])
+    made_at: int | None = Field(description="The version it was learned from.", examples=[1])
+    threshold: float | None = Field(description="The cosine from which probes are accepted.", examples=[0.52])
+    target_fpir: float | None = Field(description="The FPIR it aims at.", examples=[0.01])
+    achieved_fpir: float | None = Field(description="The FPIR on the probes it was learned from.", examples=[0.0098])
+    fits: bool = Field(description="Whether nothing speaks against it.", examples=[True])
+    doubts: list[str] = Field(description="Why it may no longer fit.", examples=[[]])
+
+
+class GalleryDocument(Document):
+    """A gallery in numbers."""
+
+    name: str = Field(description="Its name.", examples=["demo"])
+    dim: int = Field(description="The number of coordinates of an embedding.", examples=[128])
+    model: str | None = Field(description="The fingerprint of the embedding model.", examples=[None])
+    version: int = Field(description="The version that answers now.", examples=[1])
+    oldest_version: int = Field(description="The oldest version that is kept.", examples=[0])
+    subjects: int = Field(description="Enrolled subjects.", examples=[300])
+    samples: int = Field(description="Their samples.", examples=[900])
+    bytes: int = Field(description="The size of the gallery on disk.", examples=[1048576])
+    calibration: PointDocument
+    settings: dict[str, Any] = Field(description="The recogniser's settings.", examples=[{"method": "holue-plus"}])
+    embedder: str | None = Field(
+        description="The kind of files that are embedded for it, `image` or `speech`; null where embeddings are needed.",
+        examples=["image"],
+    )
+
+
+class GalleriesDocument(Document):
+    """The galleries that the key may see."""
+
+    galleries: list[GalleryDocument] = Field(description="The galleries, by name.")

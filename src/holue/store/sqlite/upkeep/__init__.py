@@ -1,0 +1,1 @@
+"""What is done to a whole home: compaction, erasure, snapshots, verification, recovery."""

@@ -1,0 +1,137 @@
+"""One script against an open gallery, the service in process and the service on a socket, on both homes: the same answers."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import uvicorn
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+import holue
+from holue.client import Client
+from holue.datasets.simulated import simulate
+from holue.recognition.answer.identifications import Identifications
+from holue.service.app import create_app
+from holue.service.server import address_of, bind
+from holue.service.service import Service
+from holue.service.settings import ServiceSettings
+
+WORLD = simulate(
+    n_subjects=40, n_strangers=40, enrolled_samples=3, dim=32, concentration=90, rng=np.random.default_rng(3)
+)
+IDS = [f"p{person}" for person in WORLD.gallery.y]
+Place = Callable[[], str]
+
+
+@pytest.fixture(params=["directory", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A new place for a gallery each time."""
+    if request.param == "directory":
+        return lambda: str(tmp_path / uuid.uuid4().hex[:8])
+    server: Any = request.getfixturevalue("postgres")
+    return lambda: str(server.url(f"g{uuid.uuid4().hex[:12]}"))
+
+
+class InProcess(httpx.BaseTransport):
+    """The application without a socket."""
+
+    def __init__(self, app: Any, portal: BlockingPortal) -> None:
+        self._inner, self._portal = httpx.ASGITransport(app), portal
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        async def answered() -> httpx.Response:
+            asynchronous = httpx.Request(request.method, request.url, headers=request.headers, content=request.read())
+            reply = await self._inner.handle_async_request(asynchronous)
+            return httpx.Response(reply.status_code, headers=reply.headers, content=await reply.aread())
+
+        return self._portal.call(answered)
+
+
+def made(place: str) -> str:
+    holue.open(place, create=True, dim=32, model="m1", target_fpir=0.1).close()
+    return place
+
+
+@pytest.fixture(params=["in process", "on a socket"])
+def client_at(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Client]]:
+    """A client of a service on one gallery."""
+    with ExitStack() as stack:
+
+        def client(place: str) -> Client:
+            settings = ServiceSettings(galleries=made(place), port=0)
+            service = Service(settings).open()
+            stack.callback(service.close)
+            assert service.first_key is not None
+            name, key = next(iter(service.galleries)).name, service.first_key.text
+            if request.param == "in process":
+                portal = stack.enter_context(start_blocking_portal())
+                found = Client(
+                    "http://service", key=key, gallery=name, transport=InProcess(create_app(service=service), portal)
+                )
+            else:
+                sock = bind(settings)
+                server = uvicorn.Server(uvicorn.Config(create_app(service=service), log_config=None, access_log=False))
+                thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+                thread.start()
+                while not server.started:
+                    time.sleep(0.01)
+                stack.callback(thread.join)
+                stack.callback(setattr, server, "should_exit", True)
+                found = Client(address_of(settings, sock), key=key, gallery=name)
+            return stack.enter_context(found)
+
+        yield client
+
+
+def script(gallery: Any) -> list[Identifications]:
+    """What the three are asked to do; verbs that take one subject in the client take a list locally."""
+    far = isinstance(gallery, Client)
+    said = []
+    X, probes = WORLD.gallery.X, WORLD.probes.X
+    enrolled = gallery.enroll(X, IDS, consent="form 1", metadata={"p1": {"badge": "A"}})
+    assert enrolled.version == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gallery.calibrate()
+        said.append(gallery.identify(probes))
+        said.append(gallery.identify(probes.astype(np.float32), top_k=3))
+        gallery.rename("p1", "né / <one>")
+        gallery.merge(["p2"], into="p3")
+        gallery.remove("p4" if far else ["p4"])
+        said.append(gallery.identify(probes))
+        gallery.undo(gallery.status()["version"] if far else gallery.version)
+        gallery.add_samples(probes[:1], "p5" if far else ["p5"])
+        gallery.split("p3", [int(enrolled.samples[IDS.index("p2")])], new="p2 again")
+        said.append(gallery.identify(probes))
+        assert gallery.erase(["p6"]).clean
+        said.append(gallery.identify(probes))
+    assert gallery.subject("né / <one>").metadata == {"badge": "A"}
+    return said
+
+
+def same(first: Identifications, second: Identifications) -> None:
+    for name in Identifications.__dataclass_fields__:
+        one, other = getattr(first, name), getattr(second, name)
+        if one.dtype.kind == "f":
+            np.testing.assert_array_equal(one, other, err_msg=name)
+        else:
+            assert one.tolist() == other.tolist(), name
+
+
+def test_the_service_answers_as_an_open_gallery_does(place: Place, client_at: Callable[[str], Client]) -> None:
+    with holue.open(made(place())) as gallery:
+        local = script(gallery)
+    far = script(client_at(place()))
+    assert len(local) == len(far)
+    for one, other in zip(local, far):
+        same(one, other)

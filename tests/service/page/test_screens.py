@@ -1,0 +1,222 @@
+"""Every screen in a real browser, against a running service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+SCREENS = ("try", "galleries/demo/identify", "galleries/demo/review", "galleries/demo/subjects", "galleries/demo/subjects/3",
+           "galleries/demo/audit", "galleries/demo/calibration", "galleries/demo/log", "keys")  # fmt: skip
+
+
+def bars(page: Any) -> dict[str, float]:
+    """What the bars of "Try it" show."""
+    rows = page.locator("#bars li")
+    return {
+        rows.nth(i).locator(".label").inner_text(): float(rows.nth(i).locator(".value").inner_text())
+        for i in range(rows.count())
+    }
+
+
+def test_signing_in_and_out(page: Any, site: Any) -> None:
+    page.goto(site.address)
+    assert "/sign-in" in page.url
+    page.get_by_label("Key").fill("hk_0123456789ab_" + "0" * 64)
+    page.get_by_role("button", name="Sign in").click()
+    assert "not valid" in page.get_by_role("alert").inner_text()
+    site.sign_in(page)
+    assert page.url.endswith("/try")
+    page.get_by_role("button", name="Sign out").click()
+    page.goto(f"{site.address}/galleries/demo/subjects")
+    assert "/sign-in" in page.url
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_screen_breaks_a_rule_of_accessibility(page: Any, site: Any, width: int, scheme: Any) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    site.sign_in(page)
+    site.service.galleries.get("demo").run_audit()
+    for screen in SCREENS:
+        page.goto(f"{site.address}/{screen}")
+        page.wait_for_load_state("networkidle")
+        found = Axe().run(page).response["violations"]
+        assert not found, (screen, [(each["id"], each["nodes"][0]["html"]) for each in found])
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{screen} is wider than the window"
+    assert page.said == []
+
+
+def test_the_answer_follows_the_sliders(page: Any, site: Any) -> None:
+    site.sign_in(page)
+    page.get_by_role("button", name="A clear picture").click()
+    page.wait_for_function("() => document.querySelector('#verdict').textContent.startsWith('✓')")
+    clear = bars(page)
+    page.locator("#size").fill("26")
+    page.wait_for_function("() => !document.querySelector('#verdict').textContent.startsWith('✓')")
+    assert max(bars(page).values()) <= 1
+    assert bars(page) != clear
+    page.get_by_role("button", name="A stranger").click()
+    page.wait_for_function("() => document.querySelector('#verdict').textContent.startsWith('∅')")
+    assert bars(page)["nobody"] > 0.5
+    assert page.said == []
+
+
+def test_a_drawing_is_answered_while_it_is_drawn(page: Any, site: Any) -> None:
+    site.sign_in(page)
+    page.get_by_role("tab", name="Draw").click()
+    box = page.locator("#ink").bounding_box()
+    page.wait_for_timeout(200)
+    before = page.locator("#reason").inner_text()
+    page.mouse.move(box["x"] + 100, box["y"] + 90)
+    page.mouse.down()
+    for step in range(10):
+        page.mouse.move(box["x"] + 100 + 10 * step, box["y"] + 90 + 12 * step)
+    page.wait_for_function("before => document.querySelector('#reason').textContent !== before", arg=before)
+    page.mouse.up()
+    assert page.said == []
+
+
+def test_a_reviewer_decides_with_one_key(page: Any, site: Any) -> None:
+    reviews = site.service.galleries.get("demo").ledger.reviews
+    waiting = reviews.counts()["open"]
+    assert waiting > 3
+    site.sign_in(page, "reviewer")
+    page.goto(f"{site.address}/galleries/demo/review")
+    page.keyboard.press("a")
+    page.wait_for_url("**/review?undo=*")
+    assert reviews.counts()["decided"] == 1
+    page.keyboard.press("x")
+    page.wait_for_function("() => document.body.textContent.includes('2 decided')")
+    page.keyboard.press("Backspace")
+    page.wait_for_function("() => document.body.textContent.includes('undone')")
+    assert reviews.counts()["decided"] == 1
+    page.keyboard.press("Space")
+    page.wait_for_load_state("networkidle")
+    assert reviews.counts()["open"] == waiting - 1
+
+
+def test_two_reviewers_get_different_items_and_a_double_click_decides_once(chromium: Any, page: Any, site: Any) -> None:
+    site.sign_in(page, "reviewer")
+    page.goto(f"{site.address}/galleries/demo/review")
+    other = chromium.new_context().new_page()
+    site.sign_in(other, "reviewer")
+    other.goto(f"{site.address}/galleries/demo/review")
+    first, second = (tab.locator(".decide form").first.get_attribute("action") for tab in (page, other))
+    assert first != second
+    page.locator("[data-key='x']").dblclick()
+    page.wait_for_url("**/review?undo=*")
+    assert site.service.galleries.get("demo").ledger.reviews.counts()["decided"] == 1
+    other.context.close()
+
+
+def test_the_back_button_shows_a_decision_that_cannot_be_made_twice(page: Any, site: Any) -> None:
+    site.sign_in(page, "reviewer")
+    page.goto(f"{site.address}/galleries/demo/review")
+    page.keyboard.press("x")
+    page.wait_for_url("**/review?undo=*")
+    page.go_back()
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("x")
+    page.wait_for_load_state("networkidle")
+    counts = site.service.galleries.get("demo").ledger.reviews.counts()
+    assert counts["decided"] in (1, 2)  # a fresh item, or a refusal: never the same item twice
+    decided = site.service.galleries.get("demo").ledger.reviews.items()
+    assert all(len([one for one in item.decisions if one.undone is None]) <= 1 for item in decided)
+
+
+def test_images_are_identified_and_a_wrong_file_is_explained(page: Any, site: Any, tmp_path: Any) -> None:
+    from PIL import Image
+
+    assert site.service.try_it is not None
+    playground = site.service.try_it.playground
+    site.sign_in(page, "operator")
+    page.goto(f"{site.address}/galleries/demo/identify")
+    picture = tmp_path / "picture.png"
+    Image.fromarray(playground.chosen(playground.enrolled[5].label)).save(picture)
+    page.locator("#files").set_input_files([picture])
+    page.get_by_role("button", name="Identify", exact=True).click()
+    page.wait_for_function("() => document.body.textContent.includes('1 answer')")
+    assert page.locator("tbody tr").count() == 1
+    wrong = tmp_path / "wrong.png"
+    wrong.write_bytes(b"not an image")
+    page.locator("#files").set_input_files([wrong])
+    page.get_by_role("button", name="Identify", exact=True).click()
+    assert "not a readable image" in page.get_by_role("alert").inner_text()
+
+
+def test_script_in_a_name_is_text(page: Any, site: Any) -> None:
+    live = site.service.galleries.get("demo").live
+    name = "<script>document.title='taken'</script><img src=x onerror=alert(1)>"
+    live.enroll(np.eye(1, live.dim), [name], concentration=[300.0])
+    number = live.subject(name).number  # type: ignore[union-attr]
+    site.sign_in(page)
+    for screen in ("subjects?search=%3Cscript", f"subjects/{number}"):
+        page.goto(f"{site.address}/galleries/demo/{screen}")
+        assert name in page.locator("main").inner_text()
+        assert "taken" not in page.title() or screen.startswith("subjects/")
+        assert page.evaluate("document.querySelector('main script, main img[src=x]')") is None
+    assert page.said == []
+
+
+def test_a_subject_is_renamed_removed_and_brought_back(page: Any, site: Any) -> None:
+    live = site.service.galleries.get("demo").live
+    subject = live.subjects(limit=1)[0]
+    site.sign_in(page, "enroller")
+    page.goto(f"{site.address}/galleries/demo/subjects/{subject.number}")
+    page.get_by_label("New name").fill("first one")
+    page.get_by_role("button", name="Rename").click()
+    assert live.subjects(limit=1)[0].id == "first one"
+    page.get_by_role("button", name="Remove first one").click()
+    assert live.subject("first one") is None
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_function("() => document.body.textContent.includes('undone')")
+    assert live.subject("first one") is not None
+    page.goto(f"{site.address}/galleries/demo/subjects/{subject.number}")
+    page.get_by_role("checkbox", name="I know").check()
+    page.get_by_role("button", name="Erase first one").click()
+    page.wait_for_function("() => document.body.textContent.includes('was erased')")
+    assert live.subject("first one") is None
+    assert live.store.receipts()[-1].clean
+
+
+def test_a_lost_connection_is_said(page: Any, site: Any) -> None:
+    site.sign_in(page)
+    page.wait_for_function("() => document.querySelector('#verdict').textContent !== ''")
+    page.context.set_offline(True)
+    page.get_by_role("button", name="A stranger").click()
+    page.wait_for_function("() => document.querySelector('#connection').textContent.includes('No answer')")
+    page.context.set_offline(False)
+    page.get_by_role("button", name="A clear picture").click()
+    page.wait_for_function("() => document.querySelector('#connection').textContent === ''")
+
+
+def test_a_revoked_key_ends_the_session(page: Any, site: Any) -> None:
+    site.sign_in(page)
+    keys = site.service.access.keys
+    assert keys is not None
+    newest = keys.all()[-1]
+    keys.create(newest.role)  # else the last admin's key could not be revoked
+    keys.revoke(newest.prefix)
+    page.goto(f"{site.address}/galleries/demo/subjects")
+    assert "/sign-in" in page.url
+
+
+def test_the_first_screen_is_painted_within_a_second_and_is_small(page: Any, site: Any) -> None:
+    site.sign_in(page)
+    sizes: list[int] = []
+    page.on("response", lambda response: sizes.append(len(response.body())))
+    page.goto(f"{site.address}/galleries/demo/subjects")
+    page.wait_for_load_state("networkidle")
+    shift = page.evaluate("""() => new Promise(done => {
+        let sum = 0;
+        new PerformanceObserver(list => { for (const entry of list.getEntries()) sum += entry.value; })
+            .observe({type: 'layout-shift', buffered: true});
+        setTimeout(() => done(sum), 200);
+    })""")
+    assert sum(sizes) < 300_000
+    assert shift < 0.01
