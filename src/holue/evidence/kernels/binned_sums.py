@@ -2,8 +2,8 @@
 
 They are reproducible sums after Demmel and Nguyen ("Parallel reproducible summation", 2015). The binary digits of every term are
 cut at fixed places, multiples of ``BIN_BITS``, into *bins*; the digits of a bin are added as whole numbers, which is exact, so
-that order does not matter. Only the highest bins are kept: which they are follows from the greatest term alone (of mass or moment). With the window
-``E``, a multiple of ``BIN_BITS``, bin ``j`` counts units of ``2^{E − BIN_BITS (j + 1)}``:
+that order does not matter. Only the highest bins are kept: which they are follows from the greatest term alone, of mass or of
+moment. With the window ``E``, a multiple of ``BIN_BITS``, bin ``j`` counts units of ``2^{E − BIN_BITS (j + 1)}``:
 
     Σ_c e^{a g_c}      ≈  2^E Σ_j mass[j]   2^{−BIN_BITS (j + 1)}
     Σ_c g_c e^{a g_c}  ≈  2^E Σ_j moment[j] 2^{−BIN_BITS (j + 1)}

@@ -23,8 +23,8 @@ from numba.extending import intrinsic
 from holue.evidence.kernels.binned_sums import (
     DOUBLES_AT_ONCE,
     SINGLE_BINS,
-    greatest_exponent,
     faint_score,
+    greatest_exponent,
     raise_window,
     weigh_double,
     weigh_single,
