@@ -1,6 +1,7 @@
 """The measuring program counts, compares and reports rightly; how fast anything is, is no business of a test."""
 
 import json
+import mmap
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -258,9 +259,11 @@ def test_mapped_directions_are_unit_and_read_only(tmp_path: Path) -> None:
 @pytest.mark.skipif(own_bytes() is None, reason="the system does not tell a process its own memory")
 def test_the_peak_sees_what_a_call_allocates_and_frees() -> None:
     def hold_and_free() -> None:
-        held = np.ones(5_000_000)
-        time.sleep(0.5)  # on a busy machine the watching thread gets its turn late
-        del held
+        # An array could reuse memory that was freed before.
+        with mmap.mmap(-1, 40_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as fresh:
+            for _ in range(40):
+                fresh.write(b"1" * 1_000_000)
+            time.sleep(0.5)  # on a busy machine the watching thread gets its turn late
 
     seen = peak_bytes(hold_and_free)
     assert seen is not None

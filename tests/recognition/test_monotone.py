@@ -1,7 +1,10 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from holue.errors import NotCalibratedError
 from holue.recognition.quality.heads.monotone import MonotoneHead
@@ -56,3 +59,18 @@ def test_it_must_be_fitted_and_can_be_restored() -> None:
     head.fit(x, x[:, 0] > 0)
     other.restore(head.state("a"), "a")
     np.testing.assert_array_equal(head(x), other(x))
+
+
+def test_a_weight_that_the_optimiser_rounds_below_its_bound_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rounding(*args: Any, **options: Any) -> Any:
+        found = minimize(*args, **options)
+        found.x[1:] -= 1e-17
+        return found
+
+    monkeypatch.setattr("holue.recognition.quality.heads.monotone.minimize", rounding)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    head, again = MonotoneHead(), MonotoneHead()
+    head.fit(x, rng.random(60) < 0.5)
+    again.restore(head.state("p"), "p")
+    np.testing.assert_array_equal(again(x), head(x))

@@ -89,6 +89,9 @@ class MonotoneHead:
         bounds = [(None, None)] + [(0.0, None)] * basis.shape[1]
         found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
         self.weights = np.asarray(found.x)
+        np.maximum(
+            self.weights[1:], 0.0, out=self.weights[1:]
+        )  # the optimiser's last step may round a weight below its bound
 
     def __call__(self, features: Float64Array) -> Float64Array:
         """P(yes) (n,)."""
