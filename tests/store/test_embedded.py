@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 from holue.errors import CorruptStoreError, InvalidParameterError, StoreError, StoreLockedError
+from holue.store.sqlite.database import connect_sqlite
 from holue.store.sqlite.files import ranges
 from holue.store.sqlite.files.disk import Disk
+from holue.store.sqlite.reading import read_sample
 from holue.store.sqlite.store import SqliteStore
 
 DIM = 64
@@ -420,3 +422,64 @@ def test_power_loss_at_any_boundary_loses_nothing_acknowledged() -> None:
     command = [sys.executable, program, "--changes", "15", "--seed", "2", "--samples", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "every promise held" in done.stdout, done.stderr
+
+
+class CountingConnection:
+    """A connection that counts the rows it gives."""
+
+    def __init__(self, path: Path, mode: str) -> None:
+        self._connection, self.given = connect_sqlite(path, mode), 0
+
+    def execute(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        rows = list(self._connection.execute(sql, values))
+        self.given += len(rows)
+        return rows
+
+    def executemany(self, sql: str, rows: Any) -> None:
+        self._connection.executemany(sql, rows)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_the_samples_of_one_subject_are_found_without_reading_all_ranges_or_words(tmp_path: Path) -> None:
+    connections: list[CountingConnection] = []
+
+    def connect(path: Path, mode: str) -> CountingConnection:
+        connections.append(CountingConnection(path, mode))
+        return connections[-1]
+
+    def rows_given(store: SqliteStore) -> int:
+        before = sum(one.given for one in connections)
+        found = store.samples("7")
+        assert [sample.medium for sample in found] == ["film 7", "more"]
+        assert np.array_equal(found[0].embedding, X[7])
+        return sum(one.given for one in connections) - before
+
+    X = embeddings(300)
+    with SqliteStore.create(tmp_path / "home", dim=DIM, connect=connect) as store:
+        for i in range(10):
+            store.enroll(X[i : i + 1], [str(i)], medium=f"film {i}")
+        store.add_samples(X[:1], ["7"], medium="more")
+        rows_given(store)  # what was read is kept
+        few = rows_given(store)
+        for i in range(10, 300):
+            store.enroll(X[i : i + 1], [str(i)], medium=f"film {i}")
+        assert rows_given(store) == few
+        assert [sample.number for sample in store.samples("299")] == [301]
+
+
+def test_samples_are_found_in_ranges_that_compaction_has_joined_and_cut(tmp_path: Path, small_limits: None) -> None:
+    X = embeddings(120)
+    with SqliteStore.create(tmp_path / "home", dim=DIM) as store:
+        for first in range(0, 120, 20):
+            store.enroll(X[first : first + 20], [str(i) for i in range(first, first + 20)])
+        store.remove([str(i) for i in range(30, 50)])
+        store.erase([str(i) for i in range(30, 45)])
+        store.compact(forget_before=store.version)
+        store.enroll(X[:1], ["new"])
+        for i in (0, 29, 50, 119):
+            assert np.array_equal(store.samples(str(i))[0].embedding, X[i])
+        assert np.array_equal(store.samples("new")[0].embedding, X[0])
+        with pytest.raises(CorruptStoreError, match="sample 31 is in no segment"):
+            store._read(lambda home: read_sample(home, [31]))

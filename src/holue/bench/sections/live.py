@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ from holue.live.live_gallery import LiveGallery
 BATCH = 50_000
 PER_SECOND = 100
 """Subjects that come, and subjects that go, each in a change of its own."""
+CALLERS = 4
+"""Threads that change the gallery: one alone waits for the disk twice for each subject, and a slow disk would set the pace."""
 CHANGES = 30
 """Changes of one subject that are timed."""
 _OPEN = """
@@ -106,36 +109,37 @@ def _while_changing(
 ) -> Row:
     """``identify`` of one probe, idle and while another thread enrols and removes, in turn; all calls of the rounds together."""
     seconds: dict[str, list[float]] = {"idle": [], "busy": []}
-    changed = [0, 0.0]
+    rates = [0.0] * CALLERS
+    numbers = count(first)
 
     def ask(found: list[float]) -> None:
         for call in range(calls):
             found.append(_seconds(partial(gallery.identify, probes[call % len(probes)][None])))
 
     ask([])
-    number = first
     for _ in range(rounds):
         ask(seconds["idle"])
         over = threading.Event()
 
-        def come_and_go(start: int, over: threading.Event) -> None:
+        def come_and_go(caller: int, over: threading.Event) -> None:
             began = time.perf_counter()
             done = 0
             while not over.is_set():
-                gallery.enroll(new[done % len(new)][None], [start + done])
-                gallery.remove([start + done])
+                one = next(numbers)
+                gallery.enroll(new[one % len(new)][None], [one])
+                gallery.remove([one])
                 done += 1
-                over.wait(max(began + done / PER_SECOND - time.perf_counter(), 0))
-            changed[0] += done
-            changed[1] += time.perf_counter() - began
+                over.wait(max(began + done * CALLERS / PER_SECOND - time.perf_counter(), 0))
+            rates[caller] += done / (time.perf_counter() - began)
 
-        writer = threading.Thread(target=come_and_go, args=(number, over))
-        writer.start()
+        writers = [threading.Thread(target=come_and_go, args=(caller, over)) for caller in range(CALLERS)]
+        for writer in writers:
+            writer.start()
         ask(seconds["busy"])
         over.set()
-        writer.join()
-        number = first + int(changed[0])
-    row: Row = {"per_second": changed[0] / changed[1], "calls": len(seconds["idle"])}
+        for writer in writers:
+            writer.join()
+    row: Row = {"per_second": sum(rates) / rounds, "calls": len(seconds["idle"])}
     for name, taken in seconds.items():
         row[f"{name}_p50_ms"], row[f"{name}_p99_ms"] = (1e3 * float(q) for q in np.quantile(taken, [0.5, 0.99]))
     return row | {"p99_ratio": row["busy_p99_ms"] / row["idle_p99_ms"]}

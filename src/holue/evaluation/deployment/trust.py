@@ -35,6 +35,9 @@ class TrustReport:
     certificate: RiskCertificate | None
     refusal: str | None  # why the target could not be certified
     more_probes: int | None  # how many more development probes would do, where it could not
+    needed_range: (
+        tuple[int | None, int | None] | None
+    )  # how many would do in all, at the ends of what the errors leave open
     three_way: ThreeWay
     filtered_share: SubjectRate
     achieved_risk: (
@@ -58,6 +61,7 @@ class TrustReport:
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
             "refusal": self.refusal,
             "more_probes": self.more_probes,
+            "needed_range": None if self.needed_range is None else list(self.needed_range),
             "doubts": list(self.doubts),
             "evaluation": {
                 "three_way": self.three_way.to_dict(),
@@ -149,6 +153,7 @@ def controlled(
         certificate=None if isinstance(answer, CannotCertifyError) else answer,
         refusal=str(answer) if refused else None,
         more_probes=answer.more_probes if isinstance(answer, CannotCertifyError) else None,
+        needed_range=answer.needed_range if isinstance(answer, CannotCertifyError) else None,
         three_way=ThreeWay.of(outcomes, filtered),
         filtered_share=rehearsal.rate(np.ones_like(filtered), filtered, smallest),
         achieved_risk=rehearsal.rate(counted & ~filtered, wrong, smallest, weight),

@@ -15,18 +15,26 @@ class CannotCertifyError(CalibrationDataError):
     """The development set does not certify the target; the attributes say what would.
 
     ``needed_without_error``: the fewest automatic decisions that could certify it, all of them right.
-    ``needed_probes``: with about how many development probes the target would be certified in four of five cases, at the
-    rates seen here, and ``more_probes`` how many more than there are; None where no number would do, since the rates seen are
-    no better than the target.
+    ``needed_probes``: with about how many development probes the target would be certified in four of five cases, judging by
+    the errors among all answers, and ``more_probes`` how many more than there are; None where no number would do.
+    ``needed_range``: the same at the ends of what the errors seen leave open, with probability 0.8: ten errors know a rate to a
+    third of itself, and none hardly at all. An end is None where no number would do.
     """
 
     def __init__(
-        self, message: str, *, needed_without_error: int, needed_probes: int | None, more_probes: int | None
+        self,
+        message: str,
+        *,
+        needed_without_error: int,
+        needed_probes: int | None,
+        more_probes: int | None,
+        needed_range: tuple[int | None, int | None],
     ) -> None:
         super().__init__(message)
         self.needed_without_error = needed_without_error
         self.needed_probes = needed_probes
         self.more_probes = more_probes
+        self.needed_range = needed_range
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.checks import check_share
 from holue.recognition.risk.certificate import CannotCertifyError, RiskCertificate
 from holue.recognition.risk.decisions import RISKS, Development, RiskName, Unit, check_risk, check_unit
-from holue.recognition.risk.fixed_sequence import Walk, units_needed, walk
+from holue.recognition.risk.fixed_sequence import Walk, walk
+from holue.recognition.risk.units_needed import RANGE, units_needed
 from holue.recognition.state.examination import Examination
 
 
@@ -183,15 +184,26 @@ def _cannot_certify(
         f": {where}, {wrong} of {decided} automatic decisions were wrong; it takes at least "
         f"{found.needed_units} {unit}s decided without an error"
     )
-    units = units_needed(decisions, levels, target, confidence)
-    needed = more = None
-    if units is None:
+    found_units = units_needed(decisions, levels, target, confidence)
+
+    def probes(units: int | None) -> int | None:
+        return None if units is None else max(int(np.ceil(units * n / decisions.n_units)), n + 1)
+
+    needed, low, high = (probes(units) for units in (found_units.units, found_units.low, found_units.high))
+    more = None if needed is None else needed - n
+    if low is None:
         message += ", and at the error rates seen here no number would do; raise target_level, or use a better quality"
     else:
-        needed = max(int(np.ceil(units * n / decisions.n_units)), n + 1)
-        more = needed - n
+        reach = f"{low} to {high}" if high is not None else f"{low} or more, perhaps no number at all"
+        about = f"about {needed} ({more} more) would do" if needed is not None else "no number is likely to do"
         message += (
-            f"; as a rough estimate {needed} development probes like these ({more} more) would do; bring them, or raise "
-            "target_level"
+            f"; judging by the {int(decisions.wrong.sum())} errors among all answers, {about} of development probes like "
+            f"these, and {reach} with probability {RANGE:g}; bring them, or raise target_level"
         )
-    return CannotCertifyError(message, needed_without_error=found.needed_units, needed_probes=needed, more_probes=more)
+    return CannotCertifyError(
+        message,
+        needed_without_error=found.needed_units,
+        needed_probes=needed,
+        more_probes=more,
+        needed_range=(low, high),
+    )

@@ -77,6 +77,7 @@ def expected_risk_threshold(decisions: Decisions, target: float) -> float:
             needed_without_error=needed,
             needed_probes=needed,
             more_probes=needed - n,
+            needed_range=(needed, needed),
         )
     size = np.bincount(decisions.unit)
     errors = np.flatnonzero(decisions.wrong)

@@ -35,11 +35,6 @@ STRICT, MIDDLE = 0.5, 0.4
 FAIR_SHARE = 1 / 3
 """The share of units that a quality score can be expected to sort out as the best ones."""
 
-LIKELY, RESAMPLES = 0.8, 100
-"""The probability with which the units asked for shall certify the target, and the sets drawn to estimate it."""
-
-LARGEST_SCALE = 1000.0
-
 
 class RiskTest(Protocol):
     """A test of "the risk is above the target" from the share decided, and decided wrongly, of each unit."""
@@ -158,39 +153,4 @@ def units_tolerating(test: type[RiskTest], errors: int, target: float, confidenc
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if test.p_value_of_counts(middle, errors, target) <= delta else (middle, high)
-    return high
-
-
-def units_needed(decisions: Decisions, levels: Float64Array, target: float, confidence: float) -> int | None:
-    """The fewest units like these that certify the target with probability ``LIKELY``; None for over 1000 times as many.
-
-    A larger set is drawn from the units seen here, with replacement, and tested where its own walk would start; always with
-    the same random numbers, so that the answer is the same for the same set. It is an estimate: the rates seen are those of
-    the set at hand.
-
-    >>> rng = np.random.default_rng(0)
-    >>> seen = Decisions(rng.random(250), rng.random(250) < 0.002, np.arange(250))
-    >>> 299 < units_needed(seen, np.linspace(0, 1, 100), target=0.01, confidence=0.95) < 1500
-    True
-    """
-    test, n = chosen_test(decisions), decisions.n_units
-    thresholds, kept = candidate_thresholds(levels)
-
-    def chance(n_units: int) -> float:
-        weights = starting_weights(test, kept, n_units, target, confidence)
-        drawn = np.random.default_rng(0).multinomial(n_units, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
-        passed = np.zeros(RESAMPLES, dtype=bool)
-        for start in np.flatnonzero(weights).tolist():
-            p_values = test.p_values_of_sets(*decisions.shares(thresholds[start]), target, drawn)
-            passed |= p_values <= weights[start] * (1 - confidence)
-        return float(passed.mean())
-
-    low, high = n, 2 * n
-    while chance(high) < LIKELY:
-        low, high = high, 2 * high
-        if high > LARGEST_SCALE * n:
-            return None
-    while high > max(1.02 * low, low + 1):  # of few units the next is more than 2 % away
-        middle = (low + high) // 2
-        low, high = (low, middle) if chance(middle) >= LIKELY else (middle, high)
     return high

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time as clock
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,11 @@ class Home:
         if len(different) == 1:
             return np.full(len(words), self._words[words[0]], np.uint32)
         return np.fromiter((self._words[word] for word in words), np.uint32, len(words))
+
+    def words(self, codes: Iterable[int]) -> dict[int, str]:
+        """The words of codes, as far as there are any."""
+        sql = "SELECT code, text FROM word WHERE code IN (SELECT value FROM json_each(?))"
+        return dict(self.database.run(sql, [json.dumps(list(codes))]))
 
     def forget(self) -> None:
         """Forget what was cached: a transaction was rolled back."""

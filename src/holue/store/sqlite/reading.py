@@ -81,16 +81,16 @@ def _sound(home: Home, entry: Range) -> tuple[Block | None, list[tuple[int, int]
 def read_sample(home: Home, numbers: list[int]) -> list[Sample]:
     """Samples by number, with all that was given."""
     wanted = np.array(numbers, np.int64)
-    words: dict[int, str] = dict(home.database.run("SELECT code, text FROM word"))
-    found: dict[int, tuple[Range, Block, int]] = {}
+    found: dict[int, tuple[Block, int]] = {}
     for entry, places in home.ranges.holding(wanted):
         block = home.ranges.read(entry)
-        found |= {int(block.samples[place]): (entry, block, int(place)) for place in places}
+        found |= {int(block.samples[place]): (block, int(place)) for place in places}
+    words = home.words({int(column[place]) for block, place in found.values() for column in (block.by, block.medium)})
     samples = []
     for number in numbers:
         if number not in found:
             raise CorruptStoreError(f"sample {number} is in no segment; run verify")
-        _, block, place = found[number]
+        block, place = found[number]
         subject, origin = home.database.run("SELECT subject, origin FROM sample WHERE number = ?", [number])[0]
         kappa = float(block.concentration[place])
         by = words.get(int(block.by[place])) or None

@@ -31,6 +31,9 @@ SMALL_BYTES = 256 << 10
 """A batch below this rides in the transaction."""
 FILE_BYTES = 1 << 30
 """A segment file that has grown beyond this is not appended to."""
+FEW = 64
+"""Samples up to which their ranges are looked up one by one; beyond, reading all ranges is faster."""
+_SELECT = "SELECT number, first, last, n, file, offset, columns_crc FROM range"
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,7 @@ class Ranges:
 
     def all(self) -> list[Range]:
         """All ranges, in ascending order of their samples."""
-        rows = self._database.run("SELECT number, first, last, n, file, offset, columns_crc FROM range ORDER BY first")
-        return [Range(*row) for row in rows]
+        return [Range(*row) for row in self._database.run(f"{_SELECT} ORDER BY first")]
 
     @contextmanager
     def appending(self, block: Block) -> Iterator[None]:
@@ -186,7 +188,7 @@ class Ranges:
         """The ranges that hold some of these samples, and at which places."""
         found = []
         wanted = np.sort(samples)
-        for entry in self.all():
+        for entry in self._around(wanted) if len(wanted) <= FEW else self.all():
             here = wanted[np.searchsorted(wanted, entry.first) : np.searchsorted(wanted, entry.last, side="right")]
             if len(here):
                 numbers = self.read(entry).samples
@@ -194,6 +196,15 @@ class Ranges:
                 there = place[numbers[np.minimum(place, entry.n - 1)] == here]
                 if len(there):
                     found.append((entry, there))
+        return found
+
+    def _around(self, samples: Int64Array) -> list[Range]:
+        """The ranges in which a few samples, ascending, would be. Ranges do not overlap: each is the last that begins before."""
+        found: list[Range] = []
+        for sample in samples.tolist():
+            if not found or sample > found[-1].last:
+                rows = self._database.run(f"{_SELECT} WHERE first <= ? ORDER BY first DESC LIMIT 1", [sample])
+                found += [Range(*row) for row in rows if row[2] >= sample]
         return found
 
     def check_files(self) -> list[tuple[Path, str, list[Range]]]:
