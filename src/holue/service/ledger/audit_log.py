@@ -6,8 +6,8 @@ import hmac
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 import sqlalchemy as sql
@@ -74,6 +74,26 @@ class AuditLog:
                 self._waiting = [one for one in self._waiting if one is not waiting]
         self._note(appended[-1])
         return appended
+
+    @contextmanager
+    def beside(self, event: Callable[[Any], Event]) -> Iterator[None]:
+        """Log what the next change of this ledger inside the block did, in the same transaction: both are there, or neither.
+
+        ``event`` makes the row from the change's result.
+        """
+        placed: list[Entry] = []
+
+        def extend(connection: sql.Connection, result: Any) -> None:
+            placed[:] = _extend(connection, [Entry.of(event(result))])
+
+        with self._database.beside(extend):
+            yield
+        if placed:
+            self._note(placed[-1])
+
+    def extend(self, connection: sql.Connection, events: Sequence[Event]) -> list[Entry]:
+        """Log events in a transaction of the caller's."""
+        return _extend(connection, [Entry.of(event) for event in events]) if events else []
 
     def entries(self, after: int = 0, limit: int | None = None) -> Iterator[Entry]:
         """The rows after a sequence, in order; read a part at a time, so that a slow reader holds no transaction open."""
