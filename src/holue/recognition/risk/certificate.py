@@ -20,6 +20,8 @@ class CannotCertifyError(CalibrationDataError):
     no better than the target.
     """
 
+    COUNTS = ("needed_without_error", "needed_probes", "more_probes")
+
     def __init__(
         self, message: str, *, needed_without_error: int, needed_probes: int | None, more_probes: int | None
     ) -> None:

@@ -13,7 +13,7 @@ from holue.live.live_gallery import LiveGallery
 logger = logging.getLogger(__name__)
 
 SECONDS = 0.4
-"""Between two looks at the server: another process's change is visible within one second."""
+"""Between two looks at the server, which wakes us at a change besides: another process's is visible within one second."""
 
 RECOVER_SECONDS = 60.0
 """Between two looks for rows of the audit log that another process's crash left out."""
@@ -24,6 +24,7 @@ class Following:
 
     def __init__(self, live: LiveGallery, name: str, recover: Callable[[], None]) -> None:
         self._live, self._name, self._recover = live, name, recover
+        self._wait: Callable[[int, float], int] | None = getattr(live.store, "wait", None)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow-{name}", daemon=True)
         self._thread.start()
@@ -35,7 +36,13 @@ class Following:
 
     def _run(self) -> None:
         gone, looked = False, time.monotonic()
-        while not self._stopped.wait(SECONDS):
+        while not self._stopped.is_set():
+            if gone or self._wait is None:
+                self._stopped.wait(SECONDS)
+            else:
+                self._wait(self._live.version, SECONDS)
+            if self._stopped.is_set():
+                return
             try:
                 self._live.refresh()
                 if time.monotonic() - looked > RECOVER_SECONDS:
