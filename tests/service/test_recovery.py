@@ -207,3 +207,16 @@ def test_the_same_request_id_twice_hides_no_missing_row(tmp_path: Path) -> None:
             time.sleep(0.002)
             store.enroll([[0, 1]], ["bob"], by="aa/enroller")
         assert [one.gallery_version for one in ledger.recovery.recover("door", store)] == [2]
+
+
+def test_a_kill_before_the_first_row_was_noted_beside_the_ledger_is_no_tampering(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.open(tmp_path) as ledger:
+        monkeypatch.setattr(ledger.audit_log, "note", lambda _: None)  # killed after the commit
+        ledger.audit_log.append([Event("identify", "aa/operator", "r", 1.0, 2.0)])
+    with Ledger.open(tmp_path) as ledger:
+        assert ledger.audit_log.verify() == []
+        (tmp_path / "service" / "head").unlink()
+    with Ledger.open(tmp_path) as ledger:
+        assert [found.kind for found in ledger.audit_log.verify()] == ["replaced"], "a file that was removed is told"

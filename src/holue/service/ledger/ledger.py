@@ -45,9 +45,9 @@ class Ledger:
         rotation: Rotation | None,
     ) -> None:
         self.database = database
-        self.recovery = Recovery(database)
         self.keys = Keys(database)
         self.audit_log = AuditLog(database)
+        self.recovery = Recovery(database, self.audit_log)
         self.reviews = Reviews(database, share=review_share, people=review_people, rotation=rotation)
         self.labelled_probes = LabelledProbes(database, rotation=rotation)
         self.strangers = Strangers(database, keep=keep_strangers, rotation=rotation)

@@ -59,8 +59,8 @@ class Recovery:
     ([('enroll', 'request-17', 1, 'recovered')], [])
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, log: AuditLog) -> None:
+        self._database, self._log = database, log
 
     def missing(self, gallery: str, store: Store, *, before: float = float("inf")) -> list[Event]:
         """The rows that :meth:`recover` would add."""
@@ -71,21 +71,24 @@ class Recovery:
 
     def recover(self, gallery: str, store: Store, *, before: float = float("inf")) -> list[Entry]:
         """Add the missing rows of changes made before a time, in seconds since 1970; later ones may be on their way."""
-        log = AuditLog(self._database)
 
         def work(connection: sql.Connection) -> list[Entry]:
             mark = _read_mark(connection, store)
             settled = [one for one in store.operations(mark.operation) if one.time < before]
             newest = sql.select(AUDIT.c.sequence).where(AUDIT.c.ended < before).order_by(AUDIT.c.sequence.desc())
             head = connection.execute(newest.limit(1)).scalar_one_or_none()
-            added = log.extend(connection, _missing(connection, gallery, _of_requests(settled), mark.sequence, before))
+            added = self._log.extend(
+                connection, _missing(connection, gallery, _of_requests(settled), mark.sequence, before)
+            )
             _write_mark(
                 connection,
                 _Mark(settled[-1].number if settled else mark.operation, max(head or 0, mark.sequence)),
             )
             return added
 
-        return self._database.writing(work)
+        added = self._database.writing(work)
+        self._log.note(added)
+        return added
 
 
 def _of_requests(operations: Iterable[Operation]) -> list[Operation]:
