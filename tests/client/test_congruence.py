@@ -20,7 +20,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 import holue
 from holue.client import Client
 from holue.datasets.simulated import simulate
+from holue.gallery.subjects import UNKNOWN
 from holue.recognition.answer.identifications import Identifications
+from holue.recognition.risk.certificate import CannotCertifyError
 from holue.service.app import create_app
 from holue.service.server import address_of, bind
 from holue.service.service import Service
@@ -93,6 +95,14 @@ def client_at(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Client
         yield client
 
 
+def labelled(half: int) -> tuple[Any, list[Any]]:
+    """Probes with the subjects they show, those of one half of the people."""
+    own = np.flatnonzero(WORLD.probes.person % 2 == half)
+    names = {f"p{person}" for person in WORLD.gallery.y} - {"p1", "p2"}
+    shown = [f"p{person}" for person in WORLD.probes.person[own]]
+    return WORLD.probes.X[own].astype(np.float32), [name if name in names else UNKNOWN for name in shown]
+
+
 def script(gallery: Any) -> list[Identifications]:
     """What the three are asked to do; verbs that take one subject in the client take a list locally."""
     far = isinstance(gallery, Client)
@@ -113,6 +123,13 @@ def script(gallery: Any) -> list[Identifications]:
         gallery.add_samples(probes[:1], "p5" if far else ["p5"])
         gallery.split("p3", [int(enrolled.samples[IDS.index("p2")])], new="p2 again")
         said.append(gallery.identify(probes))
+        number = gallery.calibrate(*labelled(0), activate=False)
+        number = gallery.certify(number["number"] if far else number.number, *labelled(1), target_level=0.2)
+        gallery.activate(number["number"] if far else number.number)
+        said.append(gallery.identify(probes))
+        with pytest.raises(CannotCertifyError) as refused:
+            gallery.certify(1, *(each[:5] for each in labelled(1)), target_level=0.001)
+        assert refused.value.needed_without_error == 2995
         assert gallery.erase(["p6"]).clean
         said.append(gallery.identify(probes))
     assert gallery.subject("né / <one>").metadata == {"badge": "A"}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import holue
-from holue.errors import InvalidParameterError, NotCalibratedError
+from holue.errors import ConflictError, InvalidParameterError, NotCalibratedError
 from holue.live.calibrations import Calibrations
 from holue.live.live_gallery import LiveGallery
 from holue.recognition.answer.identifications import Identifications
@@ -204,3 +204,56 @@ def test_a_list_without_states_is_read_as_one_in_which_each_calibration_answered
     store.put_artifact("calibrations", json.dumps(old).encode())
     entries = Calibrations(store).entries()
     assert [(entry.number, entry.since, entry.state) for entry in entries] == [(1, 1, "superseded"), (2, 2, "active")]
+
+
+def hurried(gallery: LiveGallery, monkeypatch: pytest.MonkeyPatch, first: Any) -> None:
+    """Have something happen once, between the moment the list of calibrations is read and the moment it is written."""
+    store, left = gallery._calibrations._store, [first]
+    swap = store.put_artifacts
+
+    def late(*given: Any, **fields: Any) -> None:
+        while left:
+            left.pop()()
+        swap(*given, **fields)
+
+    monkeypatch.setattr(store, "put_artifacts", late)
+
+
+def test_of_two_who_choose_a_calibration_at_once_one_is_told(
+    gallery: LiveGallery, home: str, people: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    another(gallery, people, activate=False)
+    on_server = home.startswith("postgresql")
+    other = holue.open(home) if on_server else gallery
+    chosen = Calibrations(other.store)
+    try:
+        hurried(gallery, monkeypatch, lambda: chosen.activate(2, since=other.version, by="other"))
+        with pytest.raises(ConflictError, match=r"at the same moment.*choose again"):
+            gallery.activate(None)
+        assert [one.by for one in Calibrations(gallery.store).activations()] == ["first", "other"]
+        assert gallery.activate(1) is not None
+        assert [one.number for one in Calibrations(gallery.store).activations()] == [1, 2, 1]
+    finally:
+        if on_server:
+            other.close()
+
+
+def test_of_two_who_make_a_candidate_at_once_neither_is_lost(
+    gallery: LiveGallery, people: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    hurried(gallery, monkeypatch, lambda: made.append(keep_another(gallery)))
+    made.append(another(gallery, people, activate=False))
+    assert [entry.number for entry in made] == [2, 3]
+    assert [entry.state for entry in gallery.calibrations()] == ["active", "candidate", "candidate"]
+    for entry in made:
+        assert gallery.calibrated_with(entry.number).state is not None
+
+
+def keep_another(gallery: LiveGallery) -> Any:
+    state = gallery.current.state
+    assert state is not None
+    kept = Calibrations(gallery.store).keep(
+        state, gallery.settings, made_at=gallery.version, since=None, source="probes", by="other"
+    )
+    return kept.entry

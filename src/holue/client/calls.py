@@ -194,15 +194,35 @@ class Calls:
     def calibrate(
         self, X: object = None, y: Iterable[Any] | None = None, concentration: object = None, *, activate: bool = True
     ) -> Call[dict[str, Any]]:
-        """Calibrate on labelled probes, or on the enrolled samples, each left out in turn; UNKNOWN and None are strangers."""
-        body: dict[str, Any] = {"source": "gallery"}
-        if X is not None:
-            names = [None if each is None or each is UNKNOWN else _id(each) for each in (y if y is not None else [])]
-            kappa = _concentrations(concentration)
-            body = {"source": "probes", "probes": _rows(X).tolist(), "subjects": names}
-            body["concentration"] = None if kappa is None else kappa.tolist()
+        """Calibrate on labelled probes, or on the enrolled samples, each left out in turn; UNKNOWN and None are strangers.
+
+        Labelled probes travel as float32.
+        """
+        body = {"source": "gallery"} if X is None else _labelled(X, y, concentration)
         path = "calibrate" if activate else "calibrations"
         return Call("POST", f"{self._base}/{path}", dict, json=body, headers=_once())
+
+    def certify(
+        self,
+        number: int,
+        X: object = None,
+        y: Iterable[Any] | None = None,
+        concentration: object = None,
+        *,
+        risk: str = "error",
+        target_level: float = 0.01,
+        confidence_level: float = 0.95,
+        unit: str = "probe",
+        subject: Iterable[SubjectId] | None = None,
+    ) -> Call[dict[str, Any]]:
+        """Certify a risk of a calibration on labelled probes, or on what reviewers decided; the result is a candidate."""
+        body: dict[str, Any] = {
+            "risk": risk, "target": target_level, "confidence": confidence_level, "unit": unit,
+            **({"source": "reviews"} if X is None else _labelled(X, y, concentration)),
+        }  # fmt: skip
+        if subject is not None:
+            body["people"] = [_id(each) for each in subject]
+        return Call("POST", f"{self._base}/calibrations/{int(number)}/certify", dict, json=body, headers=_once())
 
     def activate(self, number: int) -> Call[dict[str, Any]]:
         """From now on this calibration answers."""
@@ -220,6 +240,15 @@ class Calls:
 
     def _of(self, subject: SubjectId) -> str:
         return f"{self._base}/subjects/{quote(str(subject), safe='')}"
+
+
+def _labelled(X: object, y: Iterable[Any] | None, concentration: object) -> dict[str, Any]:
+    names = [None if each is None or each is UNKNOWN else _id(each) for each in (y if y is not None else [])]
+    kappa = _concentrations(concentration)
+    return {
+        "source": "probes", "probes": _rows(X).tolist(), "subjects": names,
+        "concentration": None if kappa is None else kappa.tolist(),
+    }  # fmt: skip
 
 
 def _once() -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holue import errors as tree
+from holue.recognition.risk.certificate import CannotCertifyError
 
 
 class ServiceError(tree.HolueError):
@@ -47,5 +48,8 @@ def error_of(status: int, document: dict[str, Any]) -> tree.HolueError:
     """
     kind = str(document.get("type", "")).rpartition(":")[2]
     detail = str(document.get("detail") or f"the service answered {status}")
+    if kind == "cannot-certify":
+        counts: dict[str, Any] = {name: document.get(name) for name in CannotCertifyError.COUNTS}
+        return CannotCertifyError(detail, **counts)
     known = KINDS.get(kind)
     return ServiceError(detail, status, document) if known is None else known(detail)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from holue.errors import CorruptStoreError, InvalidParameterError
+from holue.errors import ConflictError, CorruptStoreError, InvalidParameterError
 from holue.gallery.gallery import Gallery
 from holue.recognition.saved.recognizer_folder import MALFORMED, learned_fields, learned_parts
 from holue.recognition.settings import Settings
@@ -25,6 +25,8 @@ from holue.store.protocol import Store
 
 LIST = "calibrations"
 HEAD = "head"
+ATTEMPTS = 5
+"""Times that a candidate is written before the conflict is told; each time another process was faster."""
 FORMAT_VERSION = 1
 CalibrationState = Literal["candidate", "active", "superseded"]
 Source = Literal["probes", "leave-one-out", "reviews"]
@@ -136,12 +138,25 @@ class Calibrations:
     def keep(
         self, state: State, settings: Settings, *, made_at: int, since: int | None, source: Source, by: str | None
     ) -> StoredCalibration:
-        """Store what a state has learned, durably: the calibration first, then the list that names it.
+        """Store what a state has learned, durably, together with the list that names it.
 
         It answers from version ``since`` on, and stays a candidate where that is None. The result is read from the bytes that are
         stored, so that this process answers with the same bits as the next one, and bytes that cannot be read are not stored.
+        Where another process was faster, a candidate gets the next number, and one that was to answer is refused.
         """
-        made, activations = self._listed()
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return self._keep(state, settings, made_at, since, source, by)
+            except ConflictError:
+                if since is not None:
+                    raise
+        return self._keep(state, settings, made_at, since, source, by)
+
+    def _keep(
+        self, state: State, settings: Settings, made_at: int, since: int | None, source: Source, by: str | None
+    ) -> StoredCalibration:
+        before = self._store.artifact(LIST)
+        made, activations = _read_list(before)
         number = 1 + max((fields["number"] for fields in made), default=0)
         time = clock.time()
         fields = {"number": number, "made_at": made_at, "time": time, "model": self._store.model, "source": source}
@@ -154,33 +169,47 @@ class Calibrations:
         stream = io.BytesIO()
         np.savez(stream, allow_pickle=False, **{HEAD: np.frombuffer(head, np.uint8)}, **arrays)
         stored = self._read(entry, stream.getvalue(), settings)
-        self._store.put_artifact(entry.artifact, stream.getvalue(), by=by)
-        self._list([*made, fields], activations, by)
+        listed = _list([*made, fields], activations)
+        self._write({entry.artifact: stream.getvalue(), LIST: listed}, before, by)
         return stored
 
     def activate(self, number: int | None, *, since: int, by: str | None) -> CalibrationEntry | None:
         """From version ``since`` on this calibration answers, or none; durable."""
         if number is not None:
             self.get(number)
-        made, activations = self._listed()
-        self._list(made, [*activations, Activation(number, since, clock.time(), by)], by)
+        before = self._store.artifact(LIST)
+        made, activations = _read_list(before)
+        listed = _list(made, [*activations, Activation(number, since, clock.time(), by)])
+        self._write({LIST: listed}, before, by)
         return None if number is None else self.get(number)
 
-    def _listed(self) -> tuple[list[dict[str, Any]], list[Activation]]:
-        data = self._store.artifact(LIST)
-        if data is None:
-            return [], []
-        content = json.loads(data)
-        if isinstance(
-            content, list
-        ):  # as galleries kept it before a calibration had a state: each answered once it was made
-            answered = [Activation(each["number"], each.pop("since"), each["time"], None) for each in content]
-            return content, answered
-        return content["calibrations"], [Activation(**fields) for fields in content["activations"]]
+    def _write(self, artifacts: dict[str, bytes], before: bytes | None, by: str | None) -> None:
+        """Compare and swap: what another process has written since ``before`` was read is never lost."""
+        try:
+            self._store.put_artifacts(artifacts, replaces={LIST: before}, by=by)
+        except ConflictError as error:
+            raise ConflictError(
+                "another process has made or chosen a calibration at the same moment, and nothing was changed here; see "
+                "which one answers now (calibrations lists them), then choose again"
+            ) from error
 
-    def _list(self, made: list[dict[str, Any]], activations: list[Activation], by: str | None) -> None:
-        content = {"calibrations": made, "activations": [asdict(one) for one in activations]}
-        self._store.put_artifact(LIST, json.dumps(content, allow_nan=False).encode(), by=by)
+    def _listed(self) -> tuple[list[dict[str, Any]], list[Activation]]:
+        return _read_list(self._store.artifact(LIST))
+
+
+def _read_list(data: bytes | None) -> tuple[list[dict[str, Any]], list[Activation]]:
+    if data is None:
+        return [], []
+    content = json.loads(data)
+    if isinstance(content, list):  # before a calibration had a state: each answered once it was made
+        answered = [Activation(each["number"], each.pop("since"), each["time"], None) for each in content]
+        return content, answered
+    return content["calibrations"], [Activation(**fields) for fields in content["activations"]]
+
+
+def _list(made: list[dict[str, Any]], activations: list[Activation]) -> bytes:
+    content = {"calibrations": made, "activations": [asdict(one) for one in activations]}
+    return json.dumps(content, allow_nan=False).encode()
 
 
 def _entry(fields: dict[str, Any], activations: list[Activation]) -> CalibrationEntry:

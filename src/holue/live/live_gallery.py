@@ -18,22 +18,24 @@ from holue.errors import (
     InvalidParameterError,
 )
 from holue.gallery.gallery import Gallery
-from holue.gallery.subjects import as_subjects
 from holue.live.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
+from holue.live.certifying import certified
 from holue.live.expected_errors import ExpectedErrors
 from holue.live.follower import Follower
 from holue.live.kept_settings import CHANGEABLE, keep_settings, settings_of
 from holue.live.learning import learn, made_from
 from holue.live.missing import Missing
+from holue.live.own_samples import gathered_samples, left_out
 from holue.live.preview import CalibrationPreview, preview_left_out, preview_probes
 from holue.live.protection import ProtectedStore, rotation_of
 from holue.live.status import LiveStatus
 from holue.live.template_cache import TemplateCache
-from holue.live.templates import Gathered, as_ids, built
+from holue.live.templates import built
 from holue.live.version import GalleryVersion
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
 from holue.recognition.calibration.fallback import FallbackWarning
+from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.recognition.state.state_cell import StateCell
@@ -67,6 +69,7 @@ class LiveGallery:
         self.settings = settings_of(store, given)
         self._cell = StateCell()
         self._calibrations = Calibrations(store)
+        self._learned_from: dict[int, Fingerprints | None] = {}  # of the calibrations that this process made
         self._cache = cache
         self._lock = threading.Lock()
         self._follower = Follower(store, self.settings.weighting, self._cache)
@@ -201,7 +204,7 @@ class LiveGallery:
         Samples are named by their numbers.
         """
         version = self._current.version
-        gathered, ids = self._samples(version)
+        gathered, ids = gathered_samples(self.store, version)
         numbers = self.store.at(version).sample_numbers()
         return audit_gallery(
             gathered.rows, ids, concentration=gathered.concentration, media=gathered.media, sample_id=numbers.astype(str),
@@ -327,12 +330,29 @@ class LiveGallery:
             stored = self._calibrations.keep(
                 state, self.settings, made_at=now.version, since=since, by=by, source=learned_from
             )
+            # In memory only: a fingerprint is a hash of a probe, and must not outlive the erasure of its subject.
+            self._learned_from[stored.entry.number] = state.calibration_fingerprints
             if activate:
                 self._unreadable = None
                 self._follow(stored)
         for fallback in fallbacks:
             warnings.warn(str(fallback), FallbackWarning, stacklevel=2)
         return stored.entry
+
+    def certify(
+        self, number: int, X: object, y: object, concentration: object = None, *, by: str | None = None, **wanted: Any
+    ) -> CalibrationEntry:
+        """Certify a risk of a calibration on labelled probes it was not made from; the result is a candidate, durably.
+
+        ``wanted`` is what :class:`holue.recognition.risk.controller.RiskController` and its ``fit`` take. Once it is active,
+        answers under the certified quality are filtered. An error says how many more probes are needed where these do not do.
+        """
+        version, entry = self.calibrated_with(number), self._calibrations.get(number)
+        state = certified(version, self._learned_from.get(number), X, y, concentration, **wanted)
+        with self._lock:
+            return self._calibrations.keep(
+                state, self.settings, made_at=entry.made_at, since=None, by=by, source=entry.source
+            ).entry
 
     def activate(self, number: int | None, *, by: str | None = None) -> CalibrationEntry | None:
         """From now on this calibration answers, a candidate or an older one; with None no calibration does. Durable."""
@@ -373,17 +393,7 @@ class LiveGallery:
             return None
 
     def _left_out(self, now: GalleryVersion) -> LeftOutProbes:
-        gathered, ids = self._samples(now.version)
-        kappa, weighting = gathered.concentration, self.settings.weighting
-        return LeftOutProbes.of(
-            self.settings.method, gathered.rows, ids, kappa, gathered.media, weighting, now.moment.state.gallery
-        )
-
-    def _samples(self, version: int | None = None) -> tuple[Gathered, Any]:
-        view = self.store.at(self._current.version if version is None else version)
-        gathered, names = Gathered.with_names(view)
-        place = np.searchsorted(np.fromiter(names, np.int64, len(names)), gathered.owners)
-        return gathered, as_ids(list(names.values()))[place] if names else as_subjects([])
+        return left_out(self.store, self.settings, now)
 
     def check_model(self, model: str | None) -> None:
         """Refuse embeddings of another model than the gallery was made for; None says nothing."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holue.errors import CalibrationDataError
 from holue.live.calibrations import CalibrationEntry
 from holue.live.live_gallery import LiveGallery
@@ -40,6 +42,27 @@ def preview_on_reviews(gallery: LiveGallery, ledger: Ledger, number: int, *, sin
         )
     kappa = None if labelled.concentration is None else labelled.concentration[known]
     return gallery.preview(number, labelled.embeddings[known], subjects, kappa)
+
+
+def certify_from_reviews(
+    gallery: LiveGallery, ledger: Ledger, number: int, *, by: str | None = None, **wanted: Any
+) -> CalibrationEntry:
+    """Certify a risk on a random sample of the answers that were reviewed.
+
+    A calibration that was itself made from reviews is certified on answers that were given since, and on no others.
+    """
+    entry = next((one for one in gallery.calibrations() if one.number == number), None)
+    since = entry.time if entry is not None and entry.source == "reviews" else 0.0
+    labelled = ledger.labelled_probes.sample(model=gallery.model, since=since)
+    known, subjects = labelled.named(_names(gallery))
+    if not len(subjects):
+        raise CalibrationDataError(
+            "no random sample of answers has been reviewed"
+            + (" since the calibration was made from earlier ones" if since else "")
+            + "; set review_share above 0, and decide the sampled answers and the filtered ones, or give probes"
+        )
+    kappa = None if labelled.concentration is None else labelled.concentration[known]
+    return gallery.certify(number, labelled.embeddings[known], subjects, kappa, by=by, **wanted)
 
 
 def _names(gallery: LiveGallery) -> dict[int, SubjectId]:

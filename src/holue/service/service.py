@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 from starlette.requests import Request
 
+from holue.errors import StoreError
 from holue.live.live_gallery import LiveGallery
 from holue.service.galleries.batching import Batcher
 from holue.service.galleries.embedder import Embedder, FileEmbedder
@@ -21,13 +25,15 @@ from holue.service.http.long import LongWork
 from holue.service.http.metrics import Metrics
 from holue.service.ledger.audit_chain import Event
 from holue.service.ledger.audit_log import AuditLog
-from holue.service.ledger.idempotency import Idempotency
+from holue.service.ledger.idempotency import RUNNING, Idempotency
 from holue.service.ledger.keys import NewKey
-from holue.service.ledger.ledger import Ledger
+from holue.service.ledger.ledger import Ledger, erase_everywhere
+from holue.service.ledger.recovery import BEGUN, ERASE
 from holue.service.ledger.sessions import Sessions
 from holue.service.page.try_it import TryIt
 from holue.service.settings import ServiceSettings
 from holue.store.postgres.address import SCHEMES
+from holue.store.values import Receipt, SubjectId
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +104,44 @@ class Service:
         )  # fmt: skip
         log.append([event])
 
+    @contextmanager
+    def recording(
+        self,
+        asker: Asker,
+        action: str,
+        started: float,
+        opened: Opened | None = None,
+        told: Callable[[Any], Mapping[str, Any]] = lambda _: {},
+        **fields: Any,
+    ) -> Iterator[None]:
+        """The change of the ledger inside the block and its row in the audit log are one transaction.
+
+        ``told`` gives further fields of the row from the change's result.
+        """
+        log = self.log if opened is None else opened.log
+        actor, request_id, gallery = asker.actor, current_request_id(), None if opened is None else opened.name
+        with log.beside(
+            lambda done: Event(
+                action, actor, request_id, started, time.time(), gallery=gallery, **{**fields, **told(done)}
+            )
+        ):
+            yield
+
+    def erase(
+        self, asker: Asker, opened: Opened, subjects: Iterable[SubjectId] = (), *, numbers: Iterable[int] = ()
+    ) -> Receipt:
+        """Erase subjects from the gallery and its ledger; the log says that it began, and what became of it."""
+        started = time.time()
+        with opened.changing:
+            try:
+                with self.recording(asker, ERASE, started, opened, decision=BEGUN):
+                    receipt = erase_everywhere(opened.live, opened.ledger, subjects, numbers=numbers, by=asker.actor)
+            except StoreError:
+                self.record(asker, ERASE, started, opened, decision="failed")
+                raise
+        self.record(asker, ERASE, started, opened, gallery_version=receipt.version, item=receipt.number)
+        return receipt
+
     def _opened(self, name: str, place: str, live: LiveGallery) -> Opened:
         batcher = Batcher(name, lambda: live.current, self.settings.limits, self.metrics)
         reviews, strangers = self.settings.reviews, self.settings.strangers
@@ -105,7 +149,21 @@ class Service:
             place, review_share=reviews.share, review_people=reviews.people,
             keep_strangers=strangers.days * 86_400 or None, rotation=live.rotation,
         )  # fmt: skip
-        following = Following(live, name) if place.startswith(SCHEMES) else None
+        on_server = place.startswith(SCHEMES)
+
+        def recover() -> None:
+            # On a server another process may be about to write its row; in a directory nobody else writes.
+            added = ledger.recovery.recover(name, live.store, before=time.time() - RUNNING if on_server else math.inf)
+            if added:
+                logger.warning("%d rows that a crash left out were added to the audit log", len(added))
+
+        try:
+            if not live.read_only:
+                recover()
+        except BaseException:
+            ledger.close()
+            raise
+        following = Following(live, name, recover) if on_server else None
         return Opened(name, live, batcher, ledger, reviews.share, strangers.days > 0, following)
 
     def _own_ledger(self) -> Ledger:

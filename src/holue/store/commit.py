@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time as clock
 from collections.abc import Callable
@@ -20,7 +21,7 @@ class _Ticket:
     """A change that waits to be committed."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
-        self.work = work
+        self.work, self.context = work, contextvars.copy_context()  # another thread may carry it out
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
@@ -106,7 +107,7 @@ class CommitQueue:
             self._begin()
             for ticket in tickets:
                 try:
-                    ticket.result = ticket.work()
+                    ticket.result = ticket.context.run(ticket.work)
                     written.append(ticket)
                 except InvalidInputError as error:
                     ticket.error = error

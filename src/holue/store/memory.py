@@ -20,6 +20,7 @@ import numpy as np
 from holue.errors import InvalidParameterError, StoreError
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit, Touched, undone_since
+from holue.store.reference import CHANGE, current_reference, referred
 from holue.store.values import (
     NOBODY,
     Change,
@@ -257,23 +258,21 @@ class MemoryStore(Verbs):
         numbers = [] if found is None else self._memory.samples_of(found.number)
         return [replace(self._memory.rows[n], subject=self._memory.now.samples[n][0]) for n in numbers]
 
+    def sample_counts(self, numbers: Sequence[int]) -> list[int]:
+        """How many samples each subject has, by their numbers."""
+        return [len(self._memory.samples_of(number)) for number in numbers]
+
     def changes(self, since: int) -> list[Change]:
         """The changes after a version, oldest first."""
         if since < min(self._memory.versions):
-            oldest = min(self._memory.versions)
             raise InvalidParameterError(
-                f"changes are kept since version {oldest}, asked for since {since}; read a whole view"
+                f"changes are kept since version {min(self._memory.versions)}, asked for since {since}; read a whole view"
             )
         return [self._change(version) for version in sorted(self._memory.versions) if version > since]
 
     def artifact(self, name: str) -> bytes | None:
         """A named artifact, for instance a calibration."""
         return self._artifacts.get(name)
-
-    def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
-        """Keep bytes under a name, in place of what was there."""
-        self._artifacts[name] = bytes(data)
-        self._log("put_artifact", by, {"name": name, "sha256": hashlib.sha256(data).hexdigest()})
 
     def receipts(self) -> list[Receipt]:
         """The receipts of all erasures."""
@@ -337,7 +336,17 @@ class MemoryStore(Verbs):
         counters = before.next_subject + len(edit.new_subjects), before.next_sample + new
         fields = edit.kind, clock.time(), edit.by, edit.undoes
         self._memory.versions[version] = _Version(*fields, *counters, subjects, samples, *map(sorted, touched))
+        if current_reference() is not None:
+            self._log(CHANGE, edit.by, {"version": version, "kind": edit.kind})
         return version
+
+    def _artifact_digest(self, name: str) -> str | None:
+        data = self._artifacts.get(name)
+        return None if data is None else hashlib.sha256(data).hexdigest()
+
+    def _write_artifact(self, name: str, data: bytes, by: str | None) -> None:
+        self._artifacts[name] = bytes(data)
+        self._log("put_artifact", by, {"name": name, "sha256": self._artifact_digest(name)})
 
     def _new_samples(self, edit: Edit) -> Iterator[Sample]:
         batch = edit.batch
@@ -376,8 +385,7 @@ class MemoryStore(Verbs):
         samples = [*state.touched_samples, *range(before.next_sample, state.next_sample)]
         erased = self._memory.erased
         owners = {sample: owner for sample, (owner, _) in state.samples.items() if owner not in erased}
-        moved_to = [owners.get(sample, NOBODY) for sample in samples]
-        numbers = [np.array(n, np.int64) for n in (subjects, samples, moved_to)]
+        numbers = [np.array(n, np.int64) for n in (subjects, samples, [owners.get(s, NOBODY) for s in samples])]
         return Change(version, state.kind, state.time, state.by, numbers[0], numbers[1], numbers[2], state.undoes)
 
     def _copy(self) -> MemoryStore:
@@ -388,4 +396,4 @@ class MemoryStore(Verbs):
         return other
 
     def _log(self, verb: str, by: str | None, detail: dict[str, Any]) -> None:
-        self._operations.append(Operation(len(self._operations) + 1, clock.time(), verb, by, detail))
+        self._operations.append(Operation(len(self._operations) + 1, clock.time(), verb, by, referred(detail)))

@@ -6,7 +6,7 @@ A home has its own ways to be created, opened and restored; everything else is h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
 from holue.store.batch import SampleFields
@@ -130,8 +130,16 @@ class Store(Protocol):
     def receipts(self) -> list[Receipt]:
         """The receipts of all erasures."""
 
+    def sample_counts(self, numbers: Sequence[int]) -> list[int]:
+        """How many samples each of some subjects has, by their numbers; nothing of the samples is read."""
+
     def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
         """Keep bytes under a name, in place of what was there."""
+
+    def put_artifacts(
+        self, artifacts: Mapping[str, bytes], *, replaces: Mapping[str, bytes | None], by: str | None = None
+    ) -> None:
+        """Keep bytes under several names, all or nothing, if these names hold what ``replaces`` says; None is nothing."""
 
     def artifact(self, name: str) -> bytes | None:
         """A named artifact, for instance a calibration."""

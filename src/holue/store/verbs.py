@@ -7,6 +7,7 @@ written nothing.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import time as clock
 from abc import ABC, abstractmethod
@@ -15,7 +16,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from holue.errors import InvalidEmbeddingsError, InvalidParameterError, InvalidSubjectsError
+from holue.errors import ConflictError, InvalidEmbeddingsError, InvalidParameterError, InvalidSubjectsError
 from holue.store.batch import Batch, SampleFields, check_batch
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit, renamed, undo_edit
@@ -43,6 +44,14 @@ class Verbs(ABC):
     @abstractmethod
     def _erase(self, numbers: Sequence[int], by: str | None) -> Receipt:
         """Erase subjects with all their samples from every file of the home."""
+
+    @abstractmethod
+    def _artifact_digest(self, name: str) -> str | None:
+        """The SHA-256 of an artifact inside the transaction under way; None where there is none."""
+
+    @abstractmethod
+    def _write_artifact(self, name: str, data: bytes, by: str | None) -> None:
+        """Write an artifact and log it, in the transaction under way."""
 
     def enroll(
         self,
@@ -249,6 +258,28 @@ class Verbs(ABC):
         if dry_run or not expired:
             return expired, None
         return expired, self._erase(expired, by)
+
+    def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
+        """Keep bytes under a name, in place of what was there."""
+        self._queue.submit(lambda: self._write_artifact(name, data, by))
+
+    def put_artifacts(
+        self, artifacts: Mapping[str, bytes], *, replaces: Mapping[str, bytes | None], by: str | None = None
+    ) -> None:
+        """Keep bytes under several names, all or nothing, if these names hold what ``replaces`` says; None is nothing.
+
+        A ConflictError where one does not: another thread or process was faster, and nothing is written.
+        """
+        expected = {name: None if data is None else hashlib.sha256(data).hexdigest() for name, data in replaces.items()}
+
+        def work() -> None:
+            for name, digest in expected.items():
+                if self._artifact_digest(name) != digest:
+                    raise ConflictError(f"{name!r} was changed meanwhile; look at it again, then repeat your change")
+            for name, data in artifacts.items():
+                self._write_artifact(name, data, by)
+
+        self._queue.submit(work)
 
     def _checked(self, X: object, ids: Iterable[SubjectId], fields: SampleFields) -> tuple[Batch, str | None, bool]:
         """The rows that passed the checks, who enrols them, and whether bad ones are skipped."""

@@ -76,6 +76,73 @@ def test_a_candidate_answers_only_once_it_is_activated(api: Api, make: Callable[
     assert api.post(f"{lab}/calibrations/99/activate").status_code == 404
 
 
+def certifying(people: People, persons: range, strangers: range) -> dict[str, Any]:
+    """Labelled probes that no calibration was made from: of the enrolled, and of strangers."""
+    mated = [people.samples(person, 4, seed=77) for person in persons]
+    unknown = [people.samples(person, 1, seed=77) for person in strangers]
+    return {
+        "source": "probes",
+        "probes": np.concatenate([*mated, *unknown]).tolist(),
+        "subjects": [*(f"p{person}" for person in persons for _ in range(4)), *[None] * len(unknown)],
+    }
+
+
+def test_a_certified_risk_is_carried_by_the_answers(api: Api, make: Callable[..., str], people: People) -> None:
+    lab = make()
+    assert api.post(f"{lab}/calibrate", json=development(people)).status_code == 201
+    body = {**certifying(people, range(20), range(300, 400)), "target": 0.1, "confidence": 0.9}
+    made = api.post(f"{lab}/calibrations/1/certify", json=body)
+    assert made.status_code == 201, made.text
+    told = made.json()
+    assert (told["number"], told["state"], made.headers["location"]) == (2, "candidate", f"{lab}/calibrations/2")
+    certificate = told["certificate"]
+    assert (certificate["risk"], certificate["target_level"], certificate["confidence_level"]) == ("error", 0.1, 0.9)
+    assert certificate["n_probes"] == 180
+    probe = {"probes": people.samples(3, 1, seed=9).tolist()}
+    assert api.post(f"{lab}/identify", json=probe).json()["answers"][0]["risk"]["kind"] == "fpir", "not yet"
+    tag = api.get(f"{lab}/calibrations").headers["etag"]
+    assert api.post(f"{lab}/calibrations/2/activate", headers={"if-match": tag}).status_code == 200
+    assert api.post(f"{lab}/calibrations/1/activate", headers={"if-match": tag}).status_code == 412
+    answer = api.post(f"{lab}/identify", json=probe).json()["answers"][0]
+    assert answer["risk"] == {"kind": "error", "target": 0.1, "confidence": 0.9, "valid": True, "why_not": []}
+    assert api.get(f"{lab}/promise").json()["promised"] == 0.1
+    assert [row["action"] for row in api.get("/v1/log?gallery=lab").json()["entries"]].count("certify") == 1
+
+
+def test_a_risk_that_cannot_be_certified_says_how_many_more_probes_it_takes(
+    api: Api, make: Callable[..., str], people: People
+) -> None:
+    lab = make()
+    assert api.post(f"{lab}/calibrate", json=development(people)).status_code == 201
+    few = {**certifying(people, range(3), range(300, 305)), "target": 0.05}
+    refused = api.post(f"{lab}/calibrations/1/certify", json=few)
+    assert refused.status_code == 422
+    problem = refused.json()
+    assert problem["type"].endswith("cannot-certify")
+    assert problem["needed_without_error"] == 59  # 0.95^59 < 0.05
+    assert problem["more_probes"] is None or problem["more_probes"] > 0
+    assert "59 probes decided without an error" in problem["detail"]
+    assert len(api.get(f"{lab}/calibrations").json()["calibrations"]) == 1
+    again = api.post(f"{lab}/calibrations/1/certify", json={**development(people), "target": 0.2})
+    assert again.status_code == 422
+    assert "calibrated this recogniser" in again.json()["detail"], "not on the probes it was made from"
+    nothing = api.post(f"{lab}/calibrations/1/certify", json={"target": 0.05})
+    assert "no random sample of answers has been reviewed" in nothing.json()["detail"]
+
+
+def test_a_risk_is_certified_from_what_reviewers_decided(start: Start, people: People) -> None:
+    api = start(reviews={"share": 1.0})
+    assert api.post(f"{G}/calibrate", json=development(people)).status_code == 201
+    number = api.get(G).json()["calibration"]["number"]
+    probes = np.concatenate([people.samples(person, 4, seed=9) for person in range(20)])
+    for answer in api.post(f"{G}/identify", json={"probes": probes.tolist()}).json()["answers"]:
+        kind = "accept" if answer["decision"] == "accepted" else "reject"
+        assert api.post(f"/v1/reviews/{answer['review_id']}/decision", json={"kind": kind}).status_code == 200
+    made = api.post(f"{G}/calibrations/{number}/certify", json={"target": 0.2, "confidence": 0.8})
+    assert made.status_code == 201, made.text
+    assert made.json()["certificate"]["n_probes"] == 80
+
+
 def test_a_calibration_says_when_the_gallery_has_outgrown_it(
     api: Api, make: Callable[..., str], people: People
 ) -> None:

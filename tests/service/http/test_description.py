@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +32,9 @@ from schemathesis.specs.openapi.checks import (  # noqa: E402
 
 CASES = int(os.environ.get("HOLUE_API_CASES", "6"))
 """Cases for each operation; `make torture` raises it."""
+MANY = 120
+"""From so many on, there are ten thousand in all."""
+COUNTED: Counter[tuple[str, str]] = Counter()
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -76,10 +80,19 @@ def test_the_service_keeps_to_its_description(service: Service, api_schema: Any,
         )
         @given(case=strategy)
         def sent(case: Any) -> None:
+            COUNTED[method, path] += 1
             case.call_and_validate(headers=headers, checks=CHECKS)
 
         with suppress(Unsatisfiable, SkipTest):  # nothing about this operation can be wrong
             sent()
+
+
+def test_as_many_cases_were_sent_as_were_asked_for() -> None:
+    """Runs after the others, and tells how many there were."""
+    print(f"{sum(COUNTED.values())} cases were sent to {len(COUNTED)} operations")
+    assert sum(COUNTED.values()) > 0
+    if CASES >= MANY:
+        assert sum(COUNTED.values()) >= 10_000
 
 
 def test_every_field_and_parameter_is_described_with_an_example(service: Service) -> None:

@@ -58,6 +58,7 @@ TABLE: list[tuple[str, str, set[str], Any]] = [
     ("GET", f"{G}/calibrations/{{number}}", VIEWING, None),
     ("POST", f"{G}/calibrations", REVIEWER, {}),
     ("POST", f"{G}/calibrations/{{number}}/preview", REVIEWER, {}),
+    ("POST", f"{G}/calibrations/{{number}}/certify", REVIEWER, {"target": 0.1}),
     ("POST", f"{G}/calibrations/{{number}}/activate", ADMIN, None),
     ("POST", f"{G}/calibrate", ADMIN, {}),
     ("GET", "/v1/reviews?gallery=office", REVIEWER, None),

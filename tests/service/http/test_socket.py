@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,48 +23,9 @@ from holue.service.service import Service
 from holue.service.settings import ServiceSettings
 
 from .conftest import DIM, People
+from .process import ready, served
 
 G = "/v1/galleries/office"
-
-
-@dataclass
-class Running:
-    """A service in a process of its own."""
-
-    process: subprocess.Popen[str]
-    address: str
-    key: str | None
-
-    def client(self, key: str | None = None) -> httpx.Client:
-        return httpx.Client(base_url=self.address, headers={"x-api-key": key or self.key or ""}, timeout=30)
-
-
-@contextmanager
-def served(place: Path | None, *options: str) -> Iterator[Running]:
-    given = [] if place is None else [str(place)]
-    command = [sys.executable, "-m", "holue", "serve", *given, "--port", "0", "--json", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert process.stdout is not None
-        text = ""
-        while not text.rstrip().endswith("}"):
-            line = process.stdout.readline()
-            assert line, "the service ended"
-            text += line
-        told = json.loads(text)
-        yield Running(process, told["address"], told["first_key"])
-    finally:
-        process.kill()
-        process.wait()
-
-
-def ready(client: httpx.Client) -> None:
-    for _ in range(200):
-        with suppress(httpx.TransportError):
-            if client.get("/readyz").status_code == 200:
-                return
-        time.sleep(0.05)
-    raise AssertionError("the service is not ready")
 
 
 def plain(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -140,56 +96,6 @@ def test_sigterm_finishes_what_was_accepted(folder: Path, people: People) -> Non
     assert {f"n{number}" for number in done} <= names
     # A connection that was idle may be closed while its next request is on the way: such a request was not carried out.
     assert not {f"n{number}" for number in broken} & names
-
-
-def test_a_killed_service_has_lost_nothing_that_it_acknowledged(folder: Path, people: People) -> None:
-    key, first = None, 0
-    done: set[str] = set()
-    for _ in range(2):
-        with served(folder / "office") as running:
-            key = key or running.key
-            with running.client(key) as client:
-                ready(client)
-
-            def write(start: int, running: Running = running, key: str | None = key) -> None:
-                with running.client(key) as client, suppress(httpx.TransportError):
-                    for number in range(start, start + 1000):
-                        if enrolled(client, people, number).status_code == 201:
-                            done.add(f"n{number}")
-
-            threads = [threading.Thread(target=write, args=(first + 10_000 * each,)) for each in range(1, 4)]
-            for thread in threads:
-                thread.start()
-            time.sleep(0.6)
-            os.kill(running.process.pid, signal.SIGKILL)
-            for thread in threads:
-                thread.join()
-        first += 1000
-    assert len(done) > 6
-    with holue.open(folder / "office") as gallery:
-        names = {subject.id for subject in gallery.subjects(limit=10**6)}
-        assert gallery.verify() == []
-    assert done <= names
-
-
-def test_a_slow_client_holds_nobody_up(folder: Path, people: People) -> None:
-    import socket
-    from urllib.parse import urlparse
-
-    with served(folder / "office") as running, running.client() as client:
-        ready(client)
-        at = urlparse(running.address)
-        slow = []
-        for _ in range(20):
-            connection = socket.create_connection((at.hostname or "", at.port or 0))
-            head = f"POST {G}/identify HTTP/1.1\r\nhost: x\r\nx-api-key: {running.key}\r\ncontent-type: application/json\r\n"
-            connection.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
-            slow.append(connection)
-        body = {"probes": people.samples(3, 1).tolist()}
-        assert client.post(f"{G}/identify", json=body).json()["answers"][0]["subject"] == "p3"
-        for connection in slow:
-            connection.close()
-        assert client.post(f"{G}/identify", json=body).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ class CannotCertifyError(CalibrationDataError):
     third of itself, and none hardly at all. An end is None where no number would do.
     """
 
+    COUNTS = ("needed_without_error", "needed_probes", "more_probes")
+
     def __init__(
         self,
         message: str,

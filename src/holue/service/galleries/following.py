@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 
 from holue.errors import HolueError
 from holue.live.live_gallery import LiveGallery
@@ -11,14 +13,18 @@ from holue.live.live_gallery import LiveGallery
 logger = logging.getLogger(__name__)
 
 SECONDS = 0.4
-"""Between two looks at the server: another process's change is visible within one second."""
+"""Between two looks at the server, which wakes us at a change besides: another process's is visible within one second."""
+
+RECOVER_SECONDS = 60.0
+"""Between two looks for rows of the audit log that another process's crash left out."""
 
 
 class Following:
     """Runs until it is stopped; while the server is gone the gallery answers from its copy."""
 
-    def __init__(self, live: LiveGallery, name: str) -> None:
-        self._live, self._name = live, name
+    def __init__(self, live: LiveGallery, name: str, recover: Callable[[], None]) -> None:
+        self._live, self._name, self._recover = live, name, recover
+        self._wait: Callable[[int, float], int] | None = getattr(live.store, "wait", None)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"follow-{name}", daemon=True)
         self._thread.start()
@@ -29,10 +35,19 @@ class Following:
         self._thread.join()
 
     def _run(self) -> None:
-        gone = False
-        while not self._stopped.wait(SECONDS):
+        gone, looked = False, time.monotonic()
+        while not self._stopped.is_set():
+            if gone or self._wait is None:
+                self._stopped.wait(SECONDS)
+            else:
+                self._wait(self._live.version, SECONDS)
+            if self._stopped.is_set():
+                return
             try:
                 self._live.refresh()
+                if time.monotonic() - looked > RECOVER_SECONDS:
+                    looked = time.monotonic()
+                    self._recover()
                 gone = False
             except HolueError:
                 if not gone:

@@ -14,6 +14,9 @@ from holue.service.settings import LimitSettings
 ALWAYS = ("/livez", "/readyz", "/metrics")
 """Paths that answer however much there is to do."""
 
+CLOSE = {"Connection": "close"}
+"""The rest of a body that is not wanted is not read either."""
+
 
 class RequestLimits:
     """Refuses bodies that are too large, too slow or compressed, and requests beyond those that may be under way.
@@ -84,7 +87,7 @@ class RequestLimits:
             except TimeoutError:
                 raise ProblemError(
                     408, "body-too-slow", f"the body did not arrive within {self._limits.upload_seconds:g} seconds",
-                    field="body", way_out="send it faster or in parts, or raise limits.upload_seconds",
+                    field="body", way_out="send it faster or in parts, or raise limits.upload_seconds", headers=CLOSE,
                 ) from None  # fmt: skip
             if message["type"] == "http.request":
                 read += len(message.get("body", b""))
@@ -100,4 +103,5 @@ class RequestLimits:
         return ProblemError(
             413, "body-too-large", f"the body has {size[:40]} bytes", field="body", rule=f"at most {most} bytes",
             value=size[:40], way_out="send fewer samples at a time, as raw float32, or raise limits.body_bytes",
+            headers=CLOSE,
         )  # fmt: skip

@@ -14,6 +14,8 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holue.store.reference import made_for
+
 HEADER = "x-request-id"
 _ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _request_id: ContextVar[str] = ContextVar("request_id", default="-")
@@ -77,7 +79,8 @@ class RequestLog:
             await send(message)
 
         try:
-            await self._app(scope, receive, answering)
+            with made_for(request_id):  # a crash must not separate a change from its row in the audit log
+                await self._app(scope, receive, answering)
         finally:
             seconds = round(time.perf_counter() - started, 6)
             logger.info(

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from holue import errors as tree
+from holue.recognition.risk.certificate import CannotCertifyError
 from holue.service.http.logs import current_request_id
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,19 @@ class Problem(BaseModel):
     detail: str = Field(description="What happened.", examples=["row 0 is zero and has no direction"])
     instance: str = Field(description="This occurrence: the request's id.", examples=["urn:holue:request:0198c2d4a7b1"])
     errors: list[ErrorDetail] = Field(description="The rules that were broken.", examples=[[]])
+    needed_without_error: int | None = Field(
+        default=None,
+        description="Of cannot-certify: the fewest automatic decisions that could certify the target, all of them right.",
+        examples=[59],
+    )
+    needed_probes: int | None = Field(
+        default=None,
+        description="Of cannot-certify: about how many labelled probes would do at the rates seen; null where no number would.",
+        examples=[400],
+    )
+    more_probes: int | None = Field(
+        default=None, description="Of cannot-certify: how many more than were given.", examples=[120]
+    )
 
 
 class ProblemError(HTTPException):
@@ -67,6 +81,7 @@ class ProblemError(HTTPException):
     ) -> None:
         super().__init__(status, detail, headers)
         self.status, self.kind = status, kind
+        self.more: dict[str, Any] = {}  # further members of the document
         self.errors = [ErrorDetail(field=field, rule=rule or detail, value=value, way_out=way_out)]
 
     def __str__(self) -> str:
@@ -97,6 +112,7 @@ STATUS: Mapping[type[tree.HolueError], tuple[int, str, str | None]] = {
     tree.InvalidParameterError: (422, "invalid-parameter", None),
     tree.GalleryTooSmallError: (409, "gallery-too-small", "gallery"),
     tree.CalibrationDataError: (422, "calibration-data", "probes"),
+    CannotCertifyError: (422, "cannot-certify", "probes"),
     tree.UnreachableThresholdError: (422, "unreachable-threshold", "threshold"),
     tree.InvalidFileError: (422, "invalid-file", "file"),
     tree.InvalidInputError: (422, "invalid-input", None),
@@ -135,7 +151,10 @@ def of_error(error: tree.HolueError) -> ProblemError:
         headers = {"Retry-After": str(math.ceil(error.retry_after))}
     elif status == 401:
         headers = {"WWW-Authenticate": CHALLENGE}
-    return ProblemError(status, kind, str(error), field=field, rule=rule, way_out=way_out or None, headers=headers)
+    problem = ProblemError(status, kind, str(error), field=field, rule=rule, way_out=way_out or None, headers=headers)
+    if isinstance(error, CannotCertifyError):
+        problem.more = {name: getattr(error, name) for name in CannotCertifyError.COUNTS}
+    return problem
 
 
 def shown(value: Any) -> Any:
@@ -159,6 +178,7 @@ def response(problem: ProblemError) -> Response:
         "detail": problem.detail.encode("utf-8", "backslashreplace").decode(),
         "instance": f"urn:holue:request:{current_request_id()}",
         "errors": [{**error.model_dump(), "value": shown(error.value)} for error in problem.errors],
+        **problem.more,
     }
     body = to_json(document, inf_nan_mode="strings", serialize_unknown=True)
     return Response(body, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)

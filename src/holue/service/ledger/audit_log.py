@@ -6,8 +6,8 @@ import hmac
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 import sqlalchemy as sql
@@ -59,6 +59,8 @@ class AuditLog:
         self._noting, self._noted = threading.Lock(), 0
         self._queueing = threading.Lock()
         self._waiting: list[_Waiting] = []
+        if self._path is not None and not self._path.exists() and not self.head().sequence:
+            self._write_witness(0, GENESIS)  # before the first row: a missing file is then always a removed one
 
     def append(self, events: Sequence[Event]) -> list[Entry]:
         """Log events, durably; calls that wait at the same time share one transaction, and so do the events of one call."""
@@ -72,8 +74,27 @@ class AuditLog:
         finally:
             with self._queueing:  # a call that failed must not be written by another
                 self._waiting = [one for one in self._waiting if one is not waiting]
-        self._note(appended[-1])
+        self.note(appended)
         return appended
+
+    @contextmanager
+    def beside(self, event: Callable[[Any], Event]) -> Iterator[None]:
+        """Log what the next change of this ledger inside the block did, in the same transaction: both are there, or neither.
+
+        ``event`` makes the row from the change's result.
+        """
+        placed: list[Entry] = []
+
+        def extend(connection: sql.Connection, result: Any) -> None:
+            placed[:] = _extend(connection, [Entry.of(event(result))])
+
+        with self._database.beside(extend):
+            yield
+        self.note(placed)
+
+    def extend(self, connection: sql.Connection, events: Sequence[Event]) -> list[Entry]:
+        """Log events in a transaction of the caller's, who calls :meth:`note` once it is durable."""
+        return _extend(connection, [Entry.of(event) for event in events]) if events else []
 
     def entries(self, after: int = 0, limit: int | None = None) -> Iterator[Entry]:
         """The rows after a sequence, in order; read a part at a time, so that a slow reader holds no transaction open."""
@@ -165,17 +186,23 @@ class AuditLog:
                 return entry
         raise NotFoundError(f"the log has no row {sequence}")
 
-    def _note(self, entry: Entry) -> None:
-        if self._path is None:
+    def note(self, appended: Sequence[Entry]) -> None:
+        """Write the newest of some durable rows into the file beside the ledger."""
+        if self._path is None or not appended:
             return
+        entry = appended[-1]
         with self._noting, suppress(OSError):  # the witness may lag behind; the row itself is durable
             if entry.sequence > self._noted:
-                handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                try:
-                    os.pwrite(handle, f"{entry.sequence:020d}:{entry.hash}\n".encode(), 0)
-                finally:
-                    os.close(handle)
+                self._write_witness(entry.sequence, entry.hash)
                 self._noted = entry.sequence
+
+    def _write_witness(self, sequence: int, hash_: str) -> None:
+        assert self._path is not None
+        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(handle, f"{sequence:020d}:{hash_}\n".encode(), 0)
+        finally:
+            os.close(handle)
 
     def _read_witness(self) -> Witness | None:
         if self._path is None:

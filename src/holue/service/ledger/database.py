@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -43,6 +44,7 @@ class Database:
         self._lock, self._folder = lock, folder
         self._queue = CommitQueue(self._begin, self._commit, self._rollback, _explain)
         self._connection: sql.Connection | None = None
+        self._thread = threading.local()
         try:
             self._make_tables()
         except BaseException as error:
@@ -115,7 +117,25 @@ class Database:
 
         ``work`` raises an InvalidInputError before it has written anything, or writes all of its change.
         """
-        return self._queue.submit(lambda: work(self._writer))
+        beside, self._thread.beside = getattr(self._thread, "beside", None), None
+        if beside is None:
+            return self._queue.submit(lambda: work(self._writer))
+
+        def both() -> T:
+            result = work(self._writer)
+            beside(self._writer, result)
+            return result
+
+        return self._queue.submit(both)
+
+    @contextmanager
+    def beside(self, also: Callable[[sql.Connection, Any], None]) -> Iterator[None]:
+        """The next :meth:`writing` of this thread inside the block also does this, in its transaction, with its result."""
+        self._thread.beside = also
+        try:
+            yield
+        finally:
+            self._thread.beside = None
 
     def meta(self, key: str) -> Any:
         """What was fixed when the ledger was made."""

@@ -83,16 +83,18 @@ class LabelledProbes:
             np.array([row.time for row in rows], np.float64),
         )
 
-    def sample(self, calibrations: Iterable[int | None] | None = None, *, model: str | None = None) -> Labelled:
+    def sample(
+        self, calibrations: Iterable[int | None] | None = None, *, model: str | None = None, since: float = 0.0
+    ) -> Labelled:
         """Labelled probes that are like all probes that came, whether their answers were filtered or not.
 
         All filtered answers are reviewed, and only a share s of the others; so filtered ones are too many by 1/s. Taken are those
         under c in either kind, by the permanent number of the answer, where c is the smallest share there was, or the smallest
-        number that is still undecided: a random sample of share c of all answers.
+        number that is still undecided: a random sample of share c of all answers that were given since a time.
         """
         secret = self._database.secret()
         columns = (REVIEWS.c.number, REVIEWS.c.request_id, REVIEWS.c.probe, REVIEWS.c.share, REVIEWS.c.state)
-        where = [_of_model(model)]
+        where: list[sql.ColumnElement[bool]] = [_of_model(model), REVIEWS.c.created >= since]
         if calibrations is not None:
             where.append(sql.func.coalesce(REVIEWS.c.calibration, 0).in_([number or 0 for number in calibrations]))
         with self._database.reading() as connection:

@@ -19,6 +19,7 @@ from holue.service.ledger.idempotency import Idempotency, empty_responses
 from holue.service.ledger.images import Images, Of, delete_images
 from holue.service.ledger.keys import Keys
 from holue.service.ledger.labelled_probes import LabelledProbes
+from holue.service.ledger.recovery import Recovery
 from holue.service.ledger.review_offer import embedding_digest
 from holue.service.ledger.reviews import TABLES, Reviews, erase_subjects
 from holue.service.ledger.strangers import Strangers, erase_embeddings
@@ -46,6 +47,7 @@ class Ledger:
         self.database = database
         self.keys = Keys(database)
         self.audit_log = AuditLog(database)
+        self.recovery = Recovery(database, self.audit_log)
         self.reviews = Reviews(database, share=review_share, people=review_people, rotation=rotation)
         self.labelled_probes = LabelledProbes(database, rotation=rotation)
         self.strangers = Strangers(database, keep=keep_strangers, rotation=rotation)

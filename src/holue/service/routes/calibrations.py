@@ -11,10 +11,11 @@ from starlette.requests import Request
 
 from holue.gallery.subjects import UNKNOWN
 from holue.live.calibrations import CalibrationEntry
-from holue.service.calibration import calibrate_from_reviews, preview_on_reviews
+from holue.service.calibration import calibrate_from_reviews, certify_from_reviews, preview_on_reviews
 from holue.service.galleries.opened import Opened
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
+from holue.service.http.etags import IfMatch, check_tag, tag_of
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError, not_found
 from holue.service.roles import Permission
@@ -22,7 +23,10 @@ from holue.service.schemas.calibrations import (
     CalibrationBody,
     CalibrationDocument,
     CalibrationsDocument,
+    CertificateDocument,
+    CertifyBody,
     LabelledProbes,
+    OtherGallery,
     PreviewDocument,
     RatesDocument,
 )
@@ -38,12 +42,12 @@ Activator = Annotated[Asker, allowed(Permission.ACTIVATE)]
 
 
 @router.get(BASE)
-def calibrations(request: Request, gallery: GalleryName, asker: Viewer) -> CalibrationsDocument:
+def calibrations(request: Request, response: Response, gallery: GalleryName, asker: Viewer) -> CalibrationsDocument:
     """All calibrations of a gallery, each with its state and whether it fits the gallery as it is now."""
     opened = service_of(request).galleries.get(gallery)
-    return CalibrationsDocument(
-        calibrations=[calibration_document(opened, entry) for entry in opened.live.calibrations()]
-    )
+    entries = opened.live.calibrations()
+    response.headers["ETag"] = _tag(entries)
+    return CalibrationsDocument(calibrations=[calibration_document(opened, entry) for entry in entries])
 
 
 @router.get(BASE + "/{number}")
@@ -99,17 +103,66 @@ async def preview(
     return await service.long.run(work)
 
 
+@router.post(BASE + "/{number}/certify", status_code=201)
+async def certify(
+    request: Request, response: Response, gallery: GalleryName, number: Number, asker: Calibrator, body: CertifyBody
+) -> CalibrationDocument:
+    """Certify a risk of a calibration: a candidate like it, whose answers keep to the target once it is activated.
+
+    Where the labelled probes do not certify the target the problem says how many more are needed.
+    """
+    service, started = service_of(request), time.time()
+    opened = service.galleries.get(gallery)
+    _entry(opened, number)
+    rows, subjects, kappa = _probes(service, opened, body)
+    wanted: dict[str, Any] = {
+        "risk": body.risk, "target_level": body.target, "confidence_level": body.confidence, "unit": body.unit,
+    }  # fmt: skip
+    if body.source == "probes":
+        if body.people is not None and len(body.people) != len(rows):
+            raise _uneven("people", len(body.people), len(rows))
+        wanted |= {"subject": body.people, "gallery": _other(service, opened, body.gallery)}
+
+    def work() -> CalibrationDocument:
+        if body.source == "reviews":
+            entry = certify_from_reviews(opened.live, opened.ledger, number, by=asker.actor, **wanted)
+        else:
+            entry = opened.live.certify(number, rows, subjects, kappa, by=asker.actor, **wanted)
+        service.record(
+            asker, "certify", started, opened, gallery_version=opened.live.version, calibration=number,
+            item=entry.number,
+        )  # fmt: skip
+        return calibration_document(opened, entry)
+
+    made = await service.long.run(work)
+    response.headers["Location"] = f"{request.url.path.removesuffix(f'{number}/certify')}{made.number}"
+    return made
+
+
 @router.post(BASE + "/{number}/activate")
-def activate(request: Request, gallery: GalleryName, number: Number, asker: Activator) -> CalibrationDocument:
-    """From now on this calibration answers: a candidate, or one that has answered before."""
+def activate(
+    request: Request,
+    response: Response,
+    gallery: GalleryName,
+    number: Number,
+    asker: Activator,
+    if_match: IfMatch = None,
+) -> CalibrationDocument:
+    """From now on this calibration answers: a candidate, or one that has answered before.
+
+    Where another one was chosen at the same moment the problem is 409; with the ETag of the list in `If-Match`, 412 where
+    anything was made or chosen since.
+    """
     service, started = service_of(request), time.time()
     opened = service.galleries.get(gallery)
     with opened.changing:
+        check_tag(_tag(opened.live.calibrations()), if_match, "the calibrations are")
         _entry(opened, number)
         opened.live.activate(number, by=asker.actor)
     service.record(
         asker, "activate", started, opened, gallery_version=opened.live.version, calibration=number, item=number
     )
+    response.headers["ETag"] = _tag(opened.live.calibrations())
     return calibration_document(opened, _entry(opened, number))
 
 
@@ -119,12 +172,7 @@ async def _calibrated(
     service, started = service_of(request), time.time()
     opened = service.galleries.get(gallery)
     probes = _probes(service, opened, body)
-    others = None
-    if body.gallery is not None:
-        rows = service.reader.several(body.gallery.embeddings, opened.live.dim, "gallery.embeddings")
-        if len(rows) != len(body.gallery.subjects):
-            raise _uneven("gallery.subjects", len(body.gallery.subjects), len(rows))
-        others = (rows, body.gallery.subjects)
+    others = _other(service, opened, body.gallery)
 
     def work() -> CalibrationDocument:
         if body.source == "reviews":
@@ -144,12 +192,28 @@ def calibration_document(opened: Opened, entry: CalibrationEntry) -> Calibration
     """A calibration beside the gallery as it is now."""
     version = opened.live.calibrated_with(entry.number)
     point = None if version.state is None else version.state.operating_point
+    certificate = None if version.state is None else version.state.certificate
     doubts = [str(doubt) for doubt in version.doubts()]
     return CalibrationDocument(
         number=entry.number, state=entry.state, source=entry.source, made_at=entry.made_at, since=entry.since,
         time=entry.time, model=entry.model, threshold=None if point is None else point.threshold,
         target_fpir=None if point is None else point.target_fpir, fits=point is not None and not doubts, doubts=doubts,
+        certificate=None if certificate is None else CertificateDocument(**certificate.to_dict()),
     )  # fmt: skip
+
+
+def _tag(entries: list[CalibrationEntry]) -> str:
+    return tag_of([vars(entry) for entry in entries])
+
+
+def _other(service: Service, opened: Opened, given: OtherGallery | None) -> tuple[object, ...] | None:
+    """A gallery of other people, as the living gallery takes it."""
+    if given is None:
+        return None
+    rows = service.reader.several(given.embeddings, opened.live.dim, "gallery.embeddings")
+    if len(rows) != len(given.subjects):
+        raise _uneven("gallery.subjects", len(given.subjects), len(rows))
+    return rows, given.subjects
 
 
 def _entry(opened: Opened, number: int) -> CalibrationEntry:

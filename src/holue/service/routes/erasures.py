@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
@@ -11,7 +10,6 @@ from starlette.requests import Request
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
 from holue.service.http.problems import ProblemError, not_found
-from holue.service.ledger.ledger import erase_everywhere
 from holue.service.roles import Permission
 from holue.service.routes.operations import numbered
 from holue.service.schemas.operations import ErasureBody, ErasureDocument, SearchedFile
@@ -26,7 +24,7 @@ async def erase(
     request: Request, response: Response, asker: Annotated[Asker, allowed(Permission.ERASE)], body: ErasureBody
 ) -> ErasureDocument:
     """Erase subjects from the gallery, its snapshots, reviews and strangers; nothing brings them back."""
-    service, started = service_of(request), time.time()
+    service = service_of(request)
     asker.require(Permission.ERASE, body.gallery)
     opened = service.galleries.writable(body.gallery)
     if not body.subjects and not body.numbers:
@@ -36,10 +34,7 @@ async def erase(
         )  # fmt: skip
 
     def work() -> ErasureDocument:
-        with opened.changing:
-            receipt = erase_everywhere(opened.live, opened.ledger, body.subjects, numbers=body.numbers, by=asker.actor)
-        service.record(asker, "erase", started, opened, gallery_version=receipt.version, item=receipt.number)
-        return _document(opened.name, receipt)
+        return _document(opened.name, service.erase(asker, opened, body.subjects, numbers=body.numbers))
 
     made = await service.long.run(work)
     response.headers["Location"] = f"/v1/erasures/{made.id}"

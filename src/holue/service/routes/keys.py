@@ -54,10 +54,10 @@ def create_key(request: Request, asker: Admin, body: NewKeyBody) -> NewKeyDocume
     asker.require(Permission.MANAGE_KEYS, None)
     if body.gallery is not None:
         service.galleries.get(body.gallery)
-    made = _keys(service).create(
-        Role.parse(body.role), gallery=body.gallery, holder=body.holder, expires=body.expires, by=asker.actor
-    )
-    service.record(asker, "create-key", started)
+    with service.recording(asker, "create-key", started):
+        made = _keys(service).create(
+            Role.parse(body.role), gallery=body.gallery, holder=body.holder, expires=body.expires, by=asker.actor
+        )
     return _shown(made)
 
 
@@ -66,8 +66,8 @@ def rotate_key(request: Request, prefix: Prefix, asker: Admin, body: RotateBody)
     """Make a new key in place of one."""
     service, started = service_of(request), time.time()
     asker.require(Permission.MANAGE_KEYS, None)
-    made = _keys(service).rotate(prefix, overlap=body.overlap, by=asker.actor)
-    service.record(asker, "rotate-key", started)
+    with service.recording(asker, "rotate-key", started):
+        made = _keys(service).rotate(prefix, overlap=body.overlap, by=asker.actor)
     return _shown(made)
 
 
@@ -76,8 +76,8 @@ def revoke_key(request: Request, prefix: Prefix, asker: Admin) -> KeyDocument:
     """A key is not valid any more, from the next request on."""
     service, started = service_of(request), time.time()
     asker.require(Permission.MANAGE_KEYS, None)
-    revoked = _keys(service).revoke(prefix)
-    service.record(asker, "revoke-key", started)
+    with service.recording(asker, "revoke-key", started):
+        revoked = _keys(service).revoke(prefix)
     return KeyDocument(**_plain(revoked))
 
 

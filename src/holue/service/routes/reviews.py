@@ -81,8 +81,8 @@ def decide(request: Request, review: ReviewId, asker: Reviewer, body: DecisionBo
     opened, number = _of(request, asker, review)
     if body.subject is not None and opened.id_of(body.subject) is None:
         raise not_found("subject", body.subject, "name the number of an enrolled subject")
-    item = opened.ledger.reviews.decide(number, asker.actor, Kind(body.kind), body.subject)
-    service_of(request).record(asker, "decide", started, opened, decision=body.kind, item=number)
+    with service_of(request).recording(asker, "decide", started, opened, decision=body.kind, item=number):
+        item = opened.ledger.reviews.decide(number, asker.actor, Kind(body.kind), body.subject)
     return review_document(opened, item)
 
 
@@ -98,8 +98,8 @@ def undo_decision(
     """Take a decision back."""
     started = time.time()
     opened, number = _of(request, asker, review)
-    item = opened.ledger.reviews.undo(number, asker.actor, decision=decision)
-    service_of(request).record(asker, "undo-decision", started, opened, item=number)
+    with service_of(request).recording(asker, "undo-decision", started, opened, item=number):
+        item = opened.ledger.reviews.undo(number, asker.actor, decision=decision)
     return review_document(opened, item)
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from holue.recognition.risk.decisions import RiskName
 from holue.service.schemas.common import Body, Concentration, Document, Embedding, SubjectId
 
 SourceName = Literal["gallery", "probes", "reviews"]
@@ -50,6 +51,58 @@ class CalibrationBody(LabelledProbes):
     )
 
 
+class CertifyBody(LabelledProbes):
+    """Which risk to certify, and on what."""
+
+    source: Literal["probes", "reviews"] = Field(
+        default="reviews",
+        description="probes: those in the body, which the calibration was not made from; reviews: what people decided about a "
+        "random sample of answers.",
+        examples=["reviews"],
+    )
+    risk: RiskName = Field(
+        default="error", description="The risk: which decisions are counted, and as what.", examples=["error"]
+    )
+    target: float = Field(gt=0, lt=1, description="The highest risk wanted among automatic decisions.", examples=[0.02])
+    confidence: float = Field(
+        default=0.95, gt=0, lt=1, description="The confidence with which it is to be guaranteed.", examples=[0.95]
+    )
+    unit: Literal["probe", "subject"] = Field(
+        default="probe",
+        description="What is independent: probes, or only the people behind them, who are named in `people` then.",
+        examples=["probe"],
+    )
+    people: list[SubjectId] | None = Field(
+        default=None, description="Who is behind each probe, strangers too; for the unit subject.", examples=[None]
+    )
+    gallery: OtherGallery | None = Field(
+        default=None,
+        description="The gallery in which the probes are searched; the enrolled one by default.",
+        examples=[None],
+    )
+
+
+class CertificateDocument(Document):
+    """A risk that is guaranteed: answers of quality under `filter_below` are filtered."""
+
+    risk: str = Field(description="The risk.", examples=["error"])
+    definition: str = Field(description="The risk in a phrase.", examples=["wrong answers among automatic decisions"])
+    target_level: float = Field(description="The highest risk.", examples=[0.02])
+    confidence_level: float | None = Field(
+        description="With this confidence over the draw of the probes; null: on average.", examples=[0.95]
+    )
+    unit: str = Field(description="What was taken as independent.", examples=["probe"])
+    test: str = Field(description="The statistical test.", examples=["exact binomial"])
+    filter_below: float | None = Field(description="Null where nothing is filtered.", examples=[0.93])
+    filtered_share: float = Field(description="Of the probes.", examples=[0.12])
+    n_probes: int = Field(description="Probes that the risk counts.", examples=[800])
+    n_units: int = Field(description="Independent units among them.", examples=[800])
+    n_decided: int = Field(description="Probes that were decided automatically.", examples=[704])
+    n_wrong: int = Field(description="Of these, wrongly.", examples=[3])
+    n_gallery: int = Field(description="Subjects of the gallery that they were searched in.", examples=[300])
+    observed_risk: float = Field(description="What was observed: not the guarantee.", examples=[0.004])
+
+
 class CalibrationDocument(Document):
     """A calibration with its state."""
 
@@ -69,6 +122,9 @@ class CalibrationDocument(Document):
     target_fpir: float | None = Field(description="The FPIR it aims at.", examples=[0.01])
     fits: bool = Field(description="Whether nothing speaks against it.", examples=[True])
     doubts: list[str] = Field(description="Why it does not fit the gallery as it is now.", examples=[[]])
+    certificate: CertificateDocument | None = Field(
+        default=None, description="The risk that is certified for it; null where none is."
+    )
 
 
 class CalibrationsDocument(Document):

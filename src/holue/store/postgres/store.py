@@ -158,16 +158,6 @@ class PostgresStore(Reader, Verbs):
 
     # Writing beside the verbs
 
-    def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
-        """Keep bytes under a name, in place of what was there."""
-        replica = self._open()
-
-        def work() -> None:
-            replica.copy.home.put_artifact(name, data, by)
-            replica.stage("artifact", name)
-
-        self._queue.submit(work)
-
     def snapshot(self, name: str | None = None, *, by: str | None = None) -> str:
         """A copy of the gallery as it is now, in a schema of its own; returns its URL. Writing may go on meanwhile."""
         chosen = name or f"version-{self.refresh()}"
@@ -206,6 +196,14 @@ class PostgresStore(Reader, Verbs):
 
     def _apply(self, edit: Edit) -> int:
         return self._open().apply(edit)
+
+    def _artifact_digest(self, name: str) -> str | None:
+        return self._open().copy.home.artifact_digest(name)
+
+    def _write_artifact(self, name: str, data: bytes, by: str | None) -> None:
+        replica = self._open()
+        replica.copy.home.put_artifact(name, data, by)
+        replica.stage("artifact", name)
 
     def _read(self, question: Callable[[Home], T]) -> T:
         return self._open().copy.read(question)

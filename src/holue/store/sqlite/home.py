@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time as clock
 import uuid
 from collections.abc import Iterable, Sequence
@@ -109,10 +108,14 @@ class Home:
         self.database.run("UPDATE artifact SET data = ? WHERE name = ?", [data, name])
         self.log("put_artifact", by, {"name": name, "sha256": digest})
 
+    def artifact_digest(self, name: str) -> str | None:
+        """The SHA-256 of an artifact; None where there is none."""
+        found: str | None = self.database.one("SELECT sha256 FROM artifact WHERE name = ?", [name])
+        return found
+
     def log(self, verb: str, by: str | None, detail: dict[str, Any]) -> None:
         """Add to the operations log."""
-        number = 1 + (self.database.one("SELECT max(number) FROM operation") or 0)
-        self.database.insert("operation", [(number, clock.time(), verb, by, json.dumps(detail))])
+        self.tables.log_operation(verb, by, detail)
 
     def subjects_of(self, entries: list[Range]) -> tuple[int, ...]:
         """Numbers of the subjects with samples in some ranges."""

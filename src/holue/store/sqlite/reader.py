@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from holue.errors import CorruptStoreError
@@ -63,6 +63,11 @@ class Reader(ABC):
             return read_sample(home, numbers)
 
         return self._read(read)
+
+    def sample_counts(self, numbers: Sequence[int]) -> list[int]:
+        """How many samples each of some subjects has, by their numbers; nothing of the samples is read."""
+        found = self._read(lambda home: home.tables.sample_counts(numbers))
+        return [found.get(number, 0) for number in numbers]
 
     def changes(self, since: int) -> list[Change]:
         """The changes after a version, oldest first."""

@@ -165,10 +165,6 @@ class SqliteStore(Reader, Verbs):
 
     # Writing beside the verbs
 
-    def put_artifact(self, name: str, data: bytes, *, by: str | None = None) -> None:
-        """Keep bytes under a name, in place of what was there."""
-        self._queue.submit(lambda: self._writing_home().put_artifact(name, data, by))
-
     def snapshot(self, name: str | None = None, *, by: str | None = None) -> Path:
         """A copy of the store as it is now, in the home's ``snapshots`` directory; writing may go on meanwhile."""
         home = self._writing_home()
@@ -187,9 +183,7 @@ class SqliteStore(Reader, Verbs):
     def _erase(self, numbers: Sequence[int], by: str | None) -> Receipt:
         home = self._writing_home()
         with self._maintaining, _as_store_error("erasing"):
-            receipt = erasure.erase(home, self._queue, list(numbers), by)
-        self._queue.submit(lambda: home.log("erase", by, {"receipt": receipt.number}))
-        return receipt
+            return erasure.erase(home, self._queue, list(numbers), by)
 
     @property
     def _state(self) -> Tables:
@@ -197,6 +191,12 @@ class SqliteStore(Reader, Verbs):
 
     def _apply(self, edit: Edit) -> int:
         return self._writing_home().apply(edit)
+
+    def _artifact_digest(self, name: str) -> str | None:
+        return self._writing_home().artifact_digest(name)
+
+    def _write_artifact(self, name: str, data: bytes, by: str | None) -> None:
+        self._writing_home().put_artifact(name, data, by)
 
     # Transactions
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from holue.errors import InvalidParameterError
 from holue.store.edit import Edit, Touched, undone_since
+from holue.store.reference import CHANGE, current_reference, referred
 from holue.store.sqlite.database import CHECKED, Database, Row
 from holue.store.values import NOBODY, Change, Int64Array, Subject, SubjectId
 
@@ -58,6 +59,11 @@ class Tables:
             for row in self._database.run("SELECT number FROM sample WHERE subject = ? ORDER BY number", [number])
         ]
 
+    def sample_counts(self, numbers: Sequence[int]) -> dict[int, int]:
+        """How many samples each of some subjects has; those without one are left out."""
+        sql = "SELECT subject, count(*) FROM sample WHERE subject IN"
+        return dict(self._in(sql, list(numbers), " GROUP BY subject"))
+
     def owners(self, samples: Sequence[int]) -> dict[int, int]:
         """The subjects of those samples that belong to one."""
         return dict(self._in("SELECT number, subject FROM sample WHERE number IN", list(samples)))
@@ -102,6 +108,13 @@ class Tables:
         when = clock.time() if time is None else time
         self._database.insert("change", [(version, edit.kind, when, edit.by, *counters, edit.undoes)])
         self._counters = version, counters[1], counters[3]
+        if current_reference() is not None:
+            self.log_operation(CHANGE, edit.by, {"version": version, "kind": edit.kind})
+
+    def log_operation(self, verb: str, by: str | None, detail: dict[str, Any]) -> None:
+        """Add to the operations log, with what the operation is made for."""
+        number = 1 + (self._database.one("SELECT max(number) FROM operation") or 0)
+        self._database.insert("operation", [(number, clock.time(), verb, by, json.dumps(referred(detail)))])
 
     def touched(self, version: int) -> Touched:
         """What a change touched, as far as it was not erased."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -11,11 +12,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+import holue
 from holue.cli.output import print_json, say
 from holue.errors import InvalidParameterError
 
 if TYPE_CHECKING:
     from holue.service.ledger.ledger import Ledger
+
+IN_FLIGHT_SECONDS = 2.0
+"""A change that is younger may have its row on the way."""
 
 
 @contextmanager
@@ -46,20 +51,36 @@ def verify_log(gallery: str, head: str | None, export: Path | None, *, json: boo
                 f"{gallery} has no audit log: it was never served; see holue log without --verify"
             )
         from holue.service.ledger.audit_chain import Witness
+        from holue.service.ledger.recovery import NOT_DONE, RECOVERED
 
         found = ledger.audit_log.verify(None if head is None else Witness.parse(head))
         newest = ledger.audit_log.head()
+        added = sum(one.decision in (RECOVERED, NOT_DONE) for one in ledger.audit_log.entries())
+        with holue.open(gallery, read_only=True) as opened:
+            left_out = ledger.recovery.missing(gallery, opened.store, before=time.time() - IN_FLIGHT_SECONDS)
         if export is not None:
             with export.open("w", encoding="utf-8") as stream:
                 ledger.audit_log.export(stream)
     if json:
         print_json(
-            {"rows": newest.sequence, "head": str(newest), "problems": [dataclasses.asdict(one) for one in found]}
+            {
+                "rows": newest.sequence,
+                "head": str(newest),
+                "problems": [dataclasses.asdict(one) for one in found],
+                "added_after_crashes": added,
+                "left_out": len(left_out),
+            }
         )
     else:
         for one in found:
             say(str(one))
         say(f"{newest.sequence} rows; head {newest}")
+        if added:
+            say(f"{added} of them were added at a start, for what a crash had left without its row")
+        if left_out:
+            say(
+                f"{len(left_out)} changes have no row yet, after a crash: the service adds them when it is next started"
+            )
         say(f"{len(found)} problems found" if found else "no row was changed, dropped or moved")
     if found:
         raise typer.Exit(1)

@@ -73,8 +73,8 @@ def answer(
     opened, actor, here = service.galleries.get(gallery), visitor.asker.actor, address_of(gallery, "audit")
     finding = Finding(kind, first, second)
     if action == "dismiss":
-        opened.ledger.dismissals.add(finding, by=actor)
-        service.record(visitor.asker, "dismiss-finding", started, opened)
+        with service.recording(visitor.asker, "dismiss-finding", started, opened):
+            opened.ledger.dismissals.add(finding, by=actor)
         return redirect(here, Message("Noted; it will not be asked again."))
     with opened.changing:
         if action == "merge":

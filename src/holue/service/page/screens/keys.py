@@ -49,14 +49,14 @@ def make(
             f"days must be a whole number, got {days!r}; leave it empty for a key without an end"
         )
     expires = started + int(days) * DAY if days else None
-    made = _keys(request).create(
-        Role.parse(role),
-        gallery=gallery or None,
-        holder=holder.strip() or None,
-        expires=expires,
-        by=visitor.asker.actor,
-    )
-    service.record(visitor.asker, "create-key", started)
+    with service.recording(visitor.asker, "create-key", started):
+        made = _keys(request).create(
+            Role.parse(role),
+            gallery=gallery or None,
+            holder=holder.strip() or None,
+            expires=expires,
+            by=visitor.asker.actor,
+        )
     return _screen(request, visitor, made.text)
 
 
@@ -68,11 +68,11 @@ def change(
     visitor.asker.require(Permission.MANAGE_KEYS, None)
     service, started = service_of(request), time.time()
     if action == "rotate":
-        made = _keys(request).rotate(prefix, overlap=OVERLAP, by=visitor.asker.actor)
-        service.record(visitor.asker, "rotate-key", started)
+        with service.recording(visitor.asker, "rotate-key", started):
+            made = _keys(request).rotate(prefix, overlap=OVERLAP, by=visitor.asker.actor)
         return _screen(request, visitor, made.text)
-    _keys(request).revoke(prefix)
-    service.record(visitor.asker, "revoke-key", started)
+    with service.recording(visitor.asker, "revoke-key", started):
+        _keys(request).revoke(prefix)
     return _screen(request, visitor)
 
 

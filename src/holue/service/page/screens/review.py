@@ -69,10 +69,17 @@ def decide(
         ) from error
     here = address_of(gallery, "review")
     try:
-        item = opened.ledger.reviews.decide(number, visitor.asker.actor, chosen, subject)
+        with service.recording(
+            visitor.asker,
+            f"review-{chosen.value}",
+            started,
+            opened,
+            lambda item: {"decision": item.state.value},
+            item=number,
+        ):
+            opened.ledger.reviews.decide(number, visitor.asker.actor, chosen, subject)
     except ConflictError as error:
         return redirect(here, Message(str(error), "bad"))
-    service.record(visitor.asker, f"review-{chosen.value}", started, opened, item=number, decision=item.state.value)
     return redirect(f"{here}?undo={number}")
 
 
@@ -82,8 +89,8 @@ def undo(request: Request, visitor: Visiting, gallery: GalleryName, number: int)
     visitor.asker.require(Permission.REVIEW, gallery)
     service, started = service_of(request), time.time()
     opened = service.galleries.get(gallery)
-    opened.ledger.reviews.undo(number, visitor.asker.actor)
-    service.record(visitor.asker, "review-undo", started, opened, item=number)
+    with service.recording(visitor.asker, "review-undo", started, opened, item=number):
+        opened.ledger.reviews.undo(number, visitor.asker.actor)
     return redirect(address_of(gallery, "review"), Message("The decision was undone."))
 
 

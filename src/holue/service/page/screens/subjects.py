@@ -15,7 +15,6 @@ from holue.errors import InvalidParameterError
 from holue.service.galleries.opened import Opened
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import not_found
-from holue.service.ledger.ledger import erase_everywhere
 from holue.service.page.rendering import Message, day, redirect, render
 from holue.service.page.screens import address_of
 from holue.service.page.screens.pictures import sample_picture
@@ -43,13 +42,14 @@ def subjects(
     """A page of the enrolled subjects, or of those whose name contains a text."""
     opened = _opened(request, visitor, gallery)
     found, following = _page(opened, search.strip(), after)
+    counts = opened.live.store.sample_counts([subject.number for subject in found])
     rows = [
         {
             "name": str(subject.id), "address": address_of(gallery, "subjects", subject.number),
-            "samples": len(opened.live.samples(subject.id)), "retain_until": day(subject.retain_until),
+            "samples": count, "retain_until": day(subject.retain_until),
             "consent": subject.consent, "purpose": subject.purpose,
         }
-        for subject in found
+        for subject, count in zip(found, counts)
     ]  # fmt: skip
     here = address_of(gallery, "subjects")
     query = f"search={search}&" if search else ""
@@ -169,15 +169,13 @@ def remove(request: Request, visitor: Visiting, gallery: GalleryName, number: in
 @router.post(BASE + "/{number:int}/erase")
 def erase(request: Request, visitor: Visiting, gallery: GalleryName, number: int, sure: Text = "") -> Response:
     """The subject is gone for good; the receipt says where it was searched for."""
-    service, started = service_of(request), time.time()
+    service = service_of(request)
     visitor.asker.require(Permission.ERASE, gallery)
     opened = service.galleries.get(gallery)
     found = _subject(opened, number)
     if sure != "yes":
         raise InvalidParameterError("erasing cannot be undone; tick the box to confirm it")
-    with opened.changing:
-        receipt = erase_everywhere(opened.live, opened.ledger, numbers=[number], by=visitor.asker.actor)
-    service.record(visitor.asker, "erase", started, opened, gallery_version=opened.live.version)
+    receipt = service.erase(visitor.asker, opened, numbers=[number])
     return render(
         request, "receipt.html.jinja", visitor, title="Erased", gallery=gallery, name=str(found.id), receipt=receipt,
         back=address_of(gallery, "subjects"),

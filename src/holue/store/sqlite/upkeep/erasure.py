@@ -65,6 +65,8 @@ def _finish(home: Home, queue: CommitQueue, draft: Receipt, rows: Float32Array) 
         home.database.run("DELETE FROM receipt WHERE number = ?", [receipt.number])
         _keep(home, receipt)
         home.database.run("DELETE FROM erasing")
+        by = home.database.one("SELECT by FROM change WHERE version = ?", [receipt.version])
+        home.log("erase", by, {"receipt": receipt.number})
 
     queue.submit(close)
     return receipt
