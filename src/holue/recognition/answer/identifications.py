@@ -111,7 +111,8 @@ class Identifications:
         rating, own = score.rate(reading), Probabilities.of_model(reading)
         probabilities = rating.probabilities or (own if model is None else model(reading))
         filtered = rating.quality < filter_threshold
-        subject = named(names(evidence.top_index[:, 0]), accepted)
+        candidates = names(evidence.top_index[:, :shown])
+        subject = named(candidates[:, 0], accepted)
         subject[filtered] = None
         return cls(
             subject=subject,
@@ -122,7 +123,7 @@ class Identifications:
             calibrated=np.full(len(reading), probabilities.calibrated),
             quality=rating.quality,
             uncertainty=rating.uncertainty,
-            candidate_subjects=names(evidence.top_index[:, :shown]),
+            candidate_subjects=candidates,
             candidate_scores=np.asarray(evidence.top_scores[:, :shown], dtype=np.float64),
             candidate_probabilities=probabilities.candidates[:, :shown],
             model_p_unknown=own.nobody,
