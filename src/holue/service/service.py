@@ -99,12 +99,12 @@ class Service:
         log.append([event])
 
     def _opened(self, name: str, place: str, live: LiveGallery) -> Opened:
-        batcher = Batcher(name, lambda: live.current, self.settings.limits, self.metrics)
         reviews, strangers = self.settings.reviews, self.settings.strangers
         ledger = Ledger.open(
             place, review_share=reviews.share, review_people=reviews.people,
             keep_strangers=strangers.days * 86_400 or None, rotation=live.rotation,
         )  # fmt: skip
+        batcher = Batcher(name, lambda: live.current, ledger.audit_log, self.settings.limits, self.metrics)
         following = Following(live, name) if place.startswith(SCHEMES) else None
         return Opened(name, live, batcher, ledger, reviews.share, strangers.days > 0, following)
 

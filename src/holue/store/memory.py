@@ -23,6 +23,8 @@ from holue.store.edit import Edit, Touched, undone_since
 from holue.store.values import (
     NOBODY,
     Change,
+    Float32Array,
+    Int64Array,
     Operation,
     Problem,
     Receipt,
@@ -256,6 +258,18 @@ class MemoryStore(Verbs):
         found = self.subject(subject)
         numbers = [] if found is None else self._memory.samples_of(found.number)
         return [replace(self._memory.rows[n], subject=self._memory.now.samples[n][0]) for n in numbers]
+
+    def embeddings(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, tuple[Int64Array, Float32Array]]:
+        """The numbers, ascending, and embeddings of the samples of those subjects that are enrolled."""
+        found = {subject: self.samples(subject) for subject in subjects}
+        return {
+            subject: (
+                np.array([one.number for one in own], np.int64),
+                np.array([one.embedding for one in own], np.float32),
+            )
+            for subject, own in found.items()
+            if own
+        }
 
     def changes(self, since: int) -> list[Change]:
         """The changes after a version, oldest first."""

@@ -197,7 +197,11 @@ class Identifications:
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns of plain Python values, ready for JSON; UNKNOWN becomes None (its decision is "rejected")."""
         columns: dict[str, list[Any]] = {name: getattr(self, name).tolist() for name in PLAIN}
-        candidates = [[dict(vars(candidate)) for candidate in self._candidates(i)] for i in range(len(self))]
+        names = ("subject", "score", "probability", "model_probability")
+        subjects = [[_plain(subject) for subject in own] for own in self.candidate_subjects.tolist()]
+        numbers = (self.candidate_scores, self.candidate_probabilities, self.model_candidate_probabilities)
+        rows = zip(subjects, *(each.tolist() for each in numbers))
+        candidates = [[dict(zip(names, one)) for one in zip(*row)] for row in rows]
         return {"subject": [_plain(s) for s in self.subject], **columns, "candidates": candidates}
 
     def to_pandas(self) -> pd.DataFrame:
