@@ -54,18 +54,9 @@ class Embeddings:
 
 def as_vectors(X: object, *, dim: int | None = None, field: str = "X") -> FloatArray:
     """``X`` as a finite float32 or float64 matrix (n, d ≥ 2), or a clear error."""
-    _check_kind(X, field)
-    try:
-        # scikit-learn's own border check: its wording is what users of the field recognise.
-        vectors: FloatArray = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            ensure_min_features=2 if dim is None else 1,  # a known dimension has a better message of its own
-            input_name=field,
-        )
-    except (ValueError, TypeError) as error:
-        raise InvalidEmbeddingsError(f"{field}: {error}") from error
+    vectors = _plain_matrix(X, 2 if dim is None else 1)
+    if vectors is None:
+        vectors = _checked_matrix(X, dim, field)
     row = _first_not_finite(vectors)
     if row is not None:
         raise InvalidEmbeddingsError(
@@ -78,6 +69,29 @@ def as_vectors(X: object, *, dim: int | None = None, field: str = "X") -> FloatA
         )
     if getattr(X, "dtype", None) == np.float16:
         return vectors.astype(np.float32)
+    return vectors
+
+
+def _plain_matrix(X: object, fewest: int) -> FloatArray | None:
+    """``X`` where it is a matrix as it is needed already, which the check of any other object would give back unchanged."""
+    if type(X) is not np.ndarray or X.dtype.char not in "fd" or not X.dtype.isnative or X.ndim != 2:
+        return None
+    return X if X.shape[0] >= 1 and X.shape[1] >= fewest else None
+
+
+def _checked_matrix(X: object, dim: int | None, field: str) -> FloatArray:
+    _check_kind(X, field)
+    try:
+        # scikit-learn's own border check: its wording is what users of the field recognise.
+        vectors: FloatArray = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            ensure_min_features=2 if dim is None else 1,  # a known dimension has a better message of its own
+            input_name=field,
+        )
+    except (ValueError, TypeError) as error:
+        raise InvalidEmbeddingsError(f"{field}: {error}") from error
     return vectors
 
 

@@ -14,8 +14,8 @@ from holue.datasets.glyphs.rendering import Pixels
 from holue.datasets.glyphs.world import glyph_world
 from holue.live.opening import open as open_gallery
 from holue.recognition.answer.identifications import Identifications
+from holue.service.galleries.answered import Answered
 from holue.service.galleries.answers import answer_documents
-from holue.service.galleries.batching import Answered
 from holue.service.galleries.embedder import FileEmbedder
 from holue.service.galleries.follow_up import keep_for_people
 from holue.service.galleries.probes import Probes
@@ -96,8 +96,8 @@ def queue_examples(service: Service, *, probes: int = QUEUED) -> None:
     answered = Answered(
         version, version.identify(asked.rows, asked.concentration, top_k=SHOWN + 1), 0.0, 0.0, len(asked)
     )
-    documents = answer_documents(opened, version, asked, answered.answers, "demo")
-    keep_for_people(opened, answered, asked, documents, "demo")
+    documents = answer_documents(opened, version, asked, answered.answers, ["demo"] * len(asked))
+    keep_for_people(opened, answered, asked, documents, range(len(documents)))
     opened.ledger.images.put(
         Of.REVIEW,
         {

@@ -143,7 +143,6 @@ class Service:
         return receipt
 
     def _opened(self, name: str, place: str, live: LiveGallery) -> Opened:
-        batcher = Batcher(name, lambda: live.current, self.settings.limits, self.metrics)
         reviews, strangers = self.settings.reviews, self.settings.strangers
         ledger = Ledger.open(
             place, review_share=reviews.share, review_people=reviews.people,
@@ -164,6 +163,7 @@ class Service:
             ledger.close()
             raise
         following = Following(live, name, recover) if on_server else None
+        batcher = Batcher(name, lambda: live.current, ledger.audit_log, self.settings.limits, self.metrics)
         return Opened(name, live, batcher, ledger, reviews.share, strangers.days > 0, following)
 
     def _own_ledger(self) -> Ledger:

@@ -24,6 +24,8 @@ from holue.store.reference import CHANGE, current_reference, referred
 from holue.store.values import (
     NOBODY,
     Change,
+    Float32Array,
+    Int64Array,
     Operation,
     Problem,
     Receipt,
@@ -261,6 +263,18 @@ class MemoryStore(Verbs):
     def sample_counts(self, numbers: Sequence[int]) -> list[int]:
         """How many samples each subject has, by their numbers."""
         return [len(self._memory.samples_of(number)) for number in numbers]
+
+    def embeddings(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, tuple[Int64Array, Float32Array]]:
+        """The numbers, ascending, and embeddings of the samples of those subjects that are enrolled."""
+        found = {subject: self.samples(subject) for subject in subjects}
+        return {
+            subject: (
+                np.array([one.number for one in own], np.int64),
+                np.array([one.embedding for one in own], np.float32),
+            )
+            for subject, own in found.items()
+            if own
+        }
 
     def changes(self, since: int) -> list[Change]:
         """The changes after a version, oldest first."""

@@ -14,6 +14,8 @@ from holue.store.values import (
     UNCHANGED,
     Change,
     Enrolled,
+    Float32Array,
+    Int64Array,
     Operation,
     Problem,
     Receipt,
@@ -66,6 +68,9 @@ class Store(Protocol):
 
     def samples(self, subject: SubjectId) -> list[Sample]:
         """The samples of an enrolled subject, as they were given."""
+
+    def embeddings(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, tuple[Int64Array, Float32Array]]:
+        """The numbers, ascending, and embeddings of the samples of those subjects that are enrolled, read at once."""
 
     def enroll(
         self,

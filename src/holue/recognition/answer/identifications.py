@@ -111,7 +111,8 @@ class Identifications:
         rating, own = score.rate(reading), Probabilities.of_model(reading)
         probabilities = rating.probabilities or (own if model is None else model(reading))
         filtered = rating.quality < filter_threshold
-        subject = named(names(evidence.top_index[:, 0]), accepted)
+        candidates = names(evidence.top_index[:, :shown])
+        subject = named(candidates[:, 0], accepted)
         subject[filtered] = None
         return cls(
             subject=subject,
@@ -122,7 +123,7 @@ class Identifications:
             calibrated=np.full(len(reading), probabilities.calibrated),
             quality=rating.quality,
             uncertainty=rating.uncertainty,
-            candidate_subjects=names(evidence.top_index[:, :shown]),
+            candidate_subjects=candidates,
             candidate_scores=np.asarray(evidence.top_scores[:, :shown], dtype=np.float64),
             candidate_probabilities=probabilities.candidates[:, :shown],
             model_p_unknown=own.nobody,
@@ -196,7 +197,11 @@ class Identifications:
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns of plain Python values, ready for JSON; UNKNOWN becomes None (its decision is "rejected")."""
         columns: dict[str, list[Any]] = {name: getattr(self, name).tolist() for name in PLAIN}
-        candidates = [[dict(vars(candidate)) for candidate in self._candidates(i)] for i in range(len(self))]
+        names = ("subject", "score", "probability", "model_probability")
+        subjects = [[_plain(subject) for subject in own] for own in self.candidate_subjects.tolist()]
+        numbers = (self.candidate_scores, self.candidate_probabilities, self.model_candidate_probabilities)
+        rows = zip(subjects, *(each.tolist() for each in numbers))
+        candidates = [[dict(zip(names, one)) for one in zip(*row)] for row in rows]
         return {"subject": [_plain(s) for s in self.subject], **columns, "candidates": candidates}
 
     def to_pandas(self) -> pd.DataFrame:

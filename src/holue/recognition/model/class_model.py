@@ -10,6 +10,7 @@ where the model gives the link ``g``, the slope ``a`` and the height ``h``. (The
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -202,8 +203,9 @@ def close(
     (0.898, 0.102)
     """
     wanted = model.slope / temperature
-    if not np.isclose(evidence.sharpness[column], wanted, rtol=1e-12):
-        raise InvalidInputError(f"evidence was taken at sharpness {evidence.sharpness[column]}, not at a/T = {wanted}")
+    taken = float(evidence.sharpness[column])
+    if not math.isclose(taken, wanted, rel_tol=1e-12, abs_tol=1e-8):
+        raise InvalidInputError(f"evidence was taken at sharpness {taken}, not at a/T = {wanted}")
     if evidence.n_subjects != n_gallery:
         raise InvalidInputError(
             f"evidence covers {evidence.n_subjects} of {n_gallery} subjects; merge the missing parts first"

@@ -10,7 +10,7 @@ solved for instead, in closed form.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -195,7 +195,7 @@ class OperatingPoint:
         """β."""
         return self.prior.probability
 
-    @property
+    @cached_property
     def model(self) -> VonMisesFisher:
         """The class model at this point."""
         return VonMisesFisher(self.dim, self.concentration)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def _risk(kind: str | None, target: float | None, confidence: float | None, why_
 
 
 def answer_documents(
-    opened: Opened, version: GalleryVersion, probes: Probes, answers: Identifications, request_id: str
+    opened: Opened, version: GalleryVersion, probes: Probes, answers: Identifications, request_ids: Sequence[str]
 ) -> list[dict[str, Any]]:
     """One document for each probe; decisions, names and numbers are those of ``holue.open``'s answers."""
     directions = normalize(probes.rows, field="probes")
@@ -45,10 +46,11 @@ def answer_documents(
         "gallery_version": version.version,
         "model": version.settings.embedding_model,
         "calibration": version.calibration,
-        "request_id": request_id,
-        "review_id": None,
     }
     columns = answers.to_dict()
+    samples = opened.best_samples(
+        version, [[each["subject"] for each in candidates] for candidates in columns["candidates"]], directions
+    )
     return [
         {
             "decision": columns["decision"][row],
@@ -59,13 +61,15 @@ def answer_documents(
                     "probability": candidate["probability"],
                     "score": candidate["score"],
                     "model_probability": candidate["model_probability"],
-                    "sample": opened.best_sample(version, candidate["subject"], directions[row]),
+                    "sample": sample,
                 }
-                for candidate in columns["candidates"][row]
+                for candidate, sample in zip(columns["candidates"][row], samples[row])
             ],
             "uncertainty": finite(columns["uncertainty"][row]),
             "reasons": reasons(version, columns["decision"][row], columns["reason"][row]),
             **shared,
+            "request_id": request_ids[row],
+            "review_id": None,
             "score": columns["score"][row],
             "p_subject": columns["p_subject"][row],
             "p_unknown": columns["p_unknown"][row],

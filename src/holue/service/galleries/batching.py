@@ -1,7 +1,9 @@
-"""Batching without waiting: a probe that finds the scan idle starts at once; those that arrive meanwhile form the next batch.
+"""Batching: a probe that finds the scan idle starts at once; those that arrive meanwhile form the next batch.
 
 One scan of a gallery runs at a time. It reads every template once, whatever the number of probes, so that probes that have to
-wait anyway share the next one. Nobody waits for company.
+wait anyway share the next one. The thread that scans also finishes the answers, with one transaction of the audit log for all of
+them: a request passes from the event loop to one thread and back. Whoever was just answered often asks again at once, so a scan
+that follows another begins when as many wait as were there before, or a moment later.
 """
 
 from __future__ import annotations
@@ -9,81 +11,87 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
 
 from holue.live.version import GalleryVersion
-from holue.recognition.answer.identifications import Identifications
+from holue.service.galleries.answered import Answered
+from holue.service.galleries.finishing import SMALL, Asked, Finish, finish_all
 from holue.service.galleries.probes import Probes
 from holue.service.http.metrics import Metrics
 from holue.service.http.problems import ProblemError, overloaded
+from holue.service.ledger.audit_log import AuditLog
 from holue.service.settings import LimitSettings
 
 LARGEST = 1024
 """Probes from which a batch is not filled up further: beyond, one scan takes as long as two."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """The answers to one request's probes, and the version that gave them."""
-
-    version: GalleryVersion
-    answers: Identifications
-    waited: float  # seconds until the scan began
-    scanned: float  # seconds of the scan
-    batch: int  # probes that shared it
+PATIENCE, LONGEST_PATIENCE = 0.125, 0.02
+"""For how long a scan that follows another waits for those just answered: a part of the last batch's time, and at most this."""
 
 
 @dataclass(eq=False)
 class _Waiting:
     probes: Probes
     top_k: int
+    asked: Asked | None  # None: the answers are finished elsewhere
+    finish: Finish | None
     since: float
-    answered: asyncio.Future[Answered]
+    answered: asyncio.Future[Any]
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """Requests of one kind can share a scan and get the answers they would get alone."""
-        return self.top_k, self.probes.rows.dtype, self.probes.concentration is None
+        action = None if self.asked is None else self.asked.action
+        return self.top_k, self.probes.rows.dtype, self.probes.concentration is None, action
+
+    @property
+    def is_finished_here(self) -> bool:
+        """Whether the scan's thread makes the response; not where nobody waits for it any more, or it is large."""
+        return self.asked is not None and len(self.probes) <= SMALL and not self.answered.done()
 
 
 class Batcher:
-    """The scans of one gallery."""
+    """The scans of one gallery, and the responses that are made of their answers."""
 
     def __init__(
-        self, name: str, current: Callable[[], GalleryVersion], limits: LimitSettings, metrics: Metrics
+        self,
+        name: str,
+        current: Callable[[], GalleryVersion],
+        log: AuditLog,
+        limits: LimitSettings,
+        metrics: Metrics,
     ) -> None:
-        self._name, self._current, self._limits, self._metrics = name, current, limits, metrics
+        self._name, self._current, self._log, self._limits, self._metrics = name, current, log, limits, metrics
         self._queue: deque[_Waiting] = deque()
         self._waiting = 0  # probes in the queue
         self._running = False
+        self._expected, self._patient_until = 0, 0.0  # requests that the next scan may wait for, and until when
+        self._timer: asyncio.TimerHandle | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"scan-{name}")
 
     async def identify(self, probes: Probes, top_k: int) -> Answered:
         """The answers to some probes; a problem where too many wait, or the answer takes too long."""
-        if self._waiting + len(probes) > self._limits.waiting_probes:
-            self._metrics.refused.labels(self._name).inc()
-            raise overloaded(
-                f"{self._waiting} probes wait for a scan of {self._name!r}, at most {self._limits.waiting_probes} may",
-                "ask again later, in smaller batches, or with more processes",
-            )
-        loop = asyncio.get_running_loop()
-        waiting = _Waiting(probes, top_k, time.perf_counter(), loop.create_future())
-        self._queue.append(waiting)
-        self._waiting += len(probes)
-        if not self._running:
-            self._start(loop)
-        try:
-            return await asyncio.wait_for(waiting.answered, self._limits.seconds)
-        except TimeoutError:
-            raise ProblemError(
-                503, "timeout", f"no answer within {self._limits.seconds:g} seconds", rule=f"{self._limits.seconds:g} seconds",
-                way_out="ask with fewer probes, or raise limits.seconds", headers={"Retry-After": "1"},
-            ) from None  # fmt: skip
+        answered: Answered = await self._submit(probes, top_k, None, None)
+        return answered
+
+    async def respond(self, probes: Probes, top_k: int, asked: Asked, finish: Finish) -> Response:
+        """The response to a request, once its rows are durable in the audit log.
+
+        Requests with one ``asked.action`` are finished together, by the ``finish`` of the first of them.
+        """
+        done = await self._submit(probes, top_k, asked, finish)
+        if isinstance(done, Answered):  # too large to be finished between two scans
+            [done] = await run_in_threadpool(self._finish, finish, done, probes, [asked])
+            if isinstance(done, Exception):
+                raise done
+        response: Response = done
+        return response
 
     @property
     def waiting(self) -> int:
@@ -94,23 +102,57 @@ class Batcher:
         """Finish the scan under way."""
         self._thread.shutdown(wait=True)
 
+    async def _submit(self, probes: Probes, top_k: int, asked: Asked | None, finish: Finish | None) -> Any:
+        if self._waiting + len(probes) > self._limits.waiting_probes:
+            self._metrics.refused.labels(self._name).inc()
+            raise overloaded(
+                f"{self._waiting} probes wait for a scan of {self._name!r}, at most {self._limits.waiting_probes} may",
+                "ask again later, in smaller batches, or with more processes",
+            )
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(probes, top_k, asked, finish, time.perf_counter(), loop.create_future())
+        self._queue.append(waiting)
+        self._waiting += len(probes)
+        if not self._running:
+            self._gather(loop)
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                return await waiting.answered
+        except TimeoutError:
+            raise ProblemError(
+                503, "timeout", f"no answer within {self._limits.seconds:g} seconds", rule=f"{self._limits.seconds:g} seconds",
+                way_out="ask with fewer probes, or raise limits.seconds", headers={"Retry-After": "1"},
+            ) from None  # fmt: skip
+
+    def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start once everybody is back who was there before, or is not expected any more."""
+        left = self._patient_until - time.perf_counter()
+        if left <= 0 or len(self._queue) >= self._expected:
+            self._start(loop)
+        elif self._timer is None:
+            self._timer = loop.call_later(left, self._start, loop)
+
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._running:
+            return
         batch = self._next_batch()
         self._running = bool(batch)
-        if not batch:
-            return
-        scan = loop.run_in_executor(self._thread, self._scan, batch)
-        scan.add_done_callback(lambda done: self._finish(loop, batch, done))
+        if batch:
+            self._thread.submit(self._run, loop, batch)
 
     def _next_batch(self) -> list[_Waiting]:
         """The oldest request and all that can share its scan; those whose askers have left are dropped."""
         batch: list[_Waiting] = []
         rest: deque[_Waiting] = deque()
-        size = 0
+        size, kind = 0, None
         for waiting in self._queue:
             if waiting.answered.done():
                 self._waiting -= len(waiting.probes)
-            elif not batch or (waiting.kind == batch[0].kind and size + len(waiting.probes) <= LARGEST):
+            elif not batch or (waiting.kind == kind and size + len(waiting.probes) <= LARGEST):
+                kind = waiting.kind
                 batch.append(waiting)
                 size += len(waiting.probes)
             else:
@@ -119,42 +161,74 @@ class Batcher:
         self._waiting -= size
         return batch
 
-    def _scan(self, batch: list[_Waiting]) -> list[Answered | Exception]:
-        """Answers in the order of the batch; where it fails, each request is scanned alone, so that none spoils the others."""
-        try:
-            return list(self._answers(batch))
-        except Exception as error:
-            return [error] if len(batch) == 1 else [self._scan([waiting])[0] for waiting in batch]
-
-    def _answers(self, batch: list[_Waiting]) -> list[Answered]:
+    def _run(self, loop: asyncio.AbstractEventLoop, batch: list[_Waiting]) -> None:
         started = time.perf_counter()
-        version = self._current()
-        if len(batch) == 1:
-            rows, kappa = batch[0].probes.rows, batch[0].probes.concentration
-        else:
-            rows = np.concatenate([waiting.probes.rows for waiting in batch])
-            kappas = [waiting.probes.concentration for waiting in batch if waiting.probes.concentration is not None]
-            kappa = np.concatenate(kappas) if kappas else None
-        answers = version.identify(rows, kappa, top_k=batch[0].top_k)
-        scanned = time.perf_counter() - started
-        self._metrics.observe_scan(self._name, scanned, len(rows))
+        results = self._carry_out(batch)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._deliver, loop, batch, results, time.perf_counter() - started)
+
+    def _carry_out(self, batch: list[_Waiting]) -> Sequence[Any]:
+        """A response, answers or an error for each; where a scan fails, each is scanned alone, so that none spoils the others."""
+        try:
+            probes = _joined([waiting.probes for waiting in batch])
+            answered = self._scan(batch, probes)
+        except Exception as error:
+            return [error] if len(batch) == 1 else [self._carry_out([waiting])[0] for waiting in batch]
         ends = np.cumsum([len(waiting.probes) for waiting in batch]).tolist()
-        return [
-            Answered(version, answers[end - len(waiting.probes) : end], started - waiting.since, scanned, len(rows))
-            for waiting, end in zip(batch, ends)
+        places = [slice(end - len(waiting.probes), end) for waiting, end in zip(batch, ends)]
+        here = dict.fromkeys(number for number, waiting in enumerate(batch) if waiting.is_finished_here)
+        began = time.perf_counter() - answered.scanned
+        results: list[Any] = [
+            None if number in here else answered.part(places[number], began - waiting.since)
+            for number, waiting in enumerate(batch)
         ]
+        if here:
+            rows = [row for number in here for row in range(places[number].start, places[number].stop)]
+            whole = len(rows) == len(probes)
+            asked = [own for number in here if (own := batch[number].asked) is not None]
+            finished = self._finish(
+                batch[next(iter(here))].finish, answered if whole else answered.part(rows, answered.waited),
+                probes if whole else probes.take(rows), asked,
+            )  # fmt: skip
+            for number, response in zip(here, finished):
+                results[number] = response
+        return results
+
+    def _scan(self, batch: list[_Waiting], probes: Probes) -> Answered:
+        started, version = time.perf_counter(), self._current()
+        answers = version.identify(probes.rows, probes.concentration, top_k=batch[0].top_k)
+        scanned = time.perf_counter() - started
+        self._metrics.observe_scan(self._name, scanned, len(probes))
+        for waiting in batch:
+            self._metrics.waits.observe(started - waiting.since)
+        return Answered(version, answers, started - batch[0].since, scanned, len(probes))
 
     def _finish(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        batch: list[_Waiting],
-        done: asyncio.Future[list[Answered | Exception]],
+        self, finish: Finish | None, answered: Answered, probes: Probes, asked: list[Asked]
+    ) -> list[Response | Exception]:
+        assert finish is not None
+        with self._metrics.writes.time():
+            return finish_all(self._log, finish, answered, probes, asked)
+
+    def _deliver(
+        self, loop: asyncio.AbstractEventLoop, batch: list[_Waiting], results: Sequence[Any], seconds: float
     ) -> None:
-        for waiting, result in zip(batch, done.result()):
+        for waiting, result in zip(batch, results):
             if waiting.answered.done():  # given up meanwhile
                 continue
             if isinstance(result, Exception):
                 waiting.answered.set_exception(result)
             else:
                 waiting.answered.set_result(result)
-        self._start(loop)
+        self._running = False
+        self._expected = len(batch) + len(self._queue)
+        self._patient_until = time.perf_counter() + min(PATIENCE * seconds, LONGEST_PATIENCE)
+        if self._queue:
+            self._gather(loop)
+
+
+def _joined(several: list[Probes]) -> Probes:
+    if len(several) == 1:
+        return several[0]
+    kappas = [probes.concentration for probes in several if probes.concentration is not None]
+    return Probes(np.concatenate([probes.rows for probes in several]), np.concatenate(kappas) if kappas else None)

@@ -3,51 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from holue.service.http.together import Together
+from holue.service.galleries.answered import Answered
+from holue.service.galleries.probes import Probes
+from holue.service.http.access import Asker
 from holue.service.ledger.audit_chain import Event
 from holue.service.ledger.audit_log import AuditLog
 
+SMALL = 16
+"""Probes up to which requests are finished between two scans; larger ones have a thread of their own, and hold nobody up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Who asked what, for the log and the answer."""
+
+    action: str
+    asker: Asker
+    request_id: str
+    started: float
+    probes: int
+    subject: Any = None  # whom a probe claims to be, in a verification
+
+
 Finished = tuple[Response, list[Event]]
 """A response, and the rows that have to be in the log before it is sent."""
-Finish = Callable[[], Finished]
-SMALL = 16
-"""Probes up to which requests are finished together; larger ones have a thread of their own, so that they hold nobody up."""
+Finish = Callable[[Answered, Probes, list[Asked]], list[Finished | Exception]]
+"""Makes the responses to requests, whose probes and answers follow each other."""
 
 
-class Finishing:
-    """The answers of one gallery. Requests that shared a scan share one transaction of the log, and one thread."""
+def finish_all(
+    log: AuditLog, finish: Finish, answered: Answered, probes: Probes, asked: list[Asked]
+) -> list[Response | Exception]:
+    """A response or an error for each request, once the rows of all of them are durable, in one transaction."""
+    finished = _finished(finish, answered, probes, asked)
+    rows = [row for each in finished if not isinstance(each, Exception) for row in each[1]]
+    try:
+        log.append(rows)
+    except Exception as error:
+        return [error] * len(asked)
+    return [each if isinstance(each, Exception) else each[0] for each in finished]
 
-    def __init__(self, log: AuditLog) -> None:
-        self._log = log
-        self._together = Together(self._finish_all, "finish")
 
-    async def finish(self, finish: Finish, probes: int) -> Response:
-        """The response, once its rows are durable."""
-        if probes <= SMALL:
-            return await self._together.submit(finish)
-        [response] = await run_in_threadpool(self._finish_all, [finish])
-        if isinstance(response, Exception):
-            raise response
-        return response
-
-    def close(self) -> None:
-        """Finish what waits."""
-        self._together.close()
-
-    def _finish_all(self, all_of_them: list[Finish]) -> list[Response | Exception]:
-        responses: list[Response | Exception] = []
-        rows: list[Event] = []
-        for finish in all_of_them:
-            try:
-                response, events = finish()
-            except Exception as error:
-                responses.append(error)
-            else:
-                responses.append(response)
-                rows += events
-        self._log.append(rows)
-        return responses
+def _finished(finish: Finish, answered: Answered, probes: Probes, asked: list[Asked]) -> list[Finished | Exception]:
+    """Where it fails, each request is finished alone, so that none spoils the others."""
+    try:
+        return finish(answered, probes, asked)
+    except Exception as error:
+        if len(asked) == 1:
+            return [error]
+    found: list[Finished | Exception] = []
+    end = 0
+    for each in asked:
+        rows = slice(end, end + each.probes)
+        found += _finished(finish, answered.part(rows, answered.waited), probes.take(rows), [each])
+        end += each.probes
+    return found

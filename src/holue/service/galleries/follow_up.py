@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from holue.recognition.answer.identifications import FILTERED, REJECTED
-from holue.service.galleries.batching import Answered
+from holue.service.galleries.answered import Answered
 from holue.service.galleries.opened import Opened
 from holue.service.galleries.probes import Probes
 from holue.service.ledger.review_offer import Offer
 
 
 def keep_for_people(
-    opened: Opened, answered: Answered, probes: Probes, documents: list[dict[str, Any]], request_id: str
+    opened: Opened, answered: Answered, probes: Probes, documents: list[dict[str, Any]], places: Sequence[int]
 ) -> None:
-    """Queue filtered answers, and a share of the others, for review, and name the reviews in the documents."""
-    _queue(opened, answered, probes, documents, request_id)
-    _keep_strangers(opened, probes, documents, request_id)
+    """Queue filtered answers, and a share of the others, for review, and name the reviews in the documents.
+
+    ``places`` are those of the probes in their requests.
+    """
+    _queue(opened, answered, probes, documents, places)
+    _keep_strangers(opened, probes, documents)
 
 
 def _queue(
-    opened: Opened, answered: Answered, probes: Probes, documents: list[dict[str, Any]], request_id: str
+    opened: Opened, answered: Answered, probes: Probes, documents: list[dict[str, Any]], places: Sequence[int]
 ) -> None:
     rows = [row for row, each in enumerate(documents) if opened.review_share > 0 or each["decision"] == FILTERED]
     offers = [
@@ -31,8 +33,8 @@ def _queue(
             probes.rows[row],
             None if probes.concentration is None else float(probes.concentration[row]),
             number_of=opened.number_of,
-            request_id=request_id,
-            probe=row,
+            request_id=documents[row]["request_id"],
+            probe=places[row],
             gallery_version=answered.version.version,
             calibration=answered.version.calibration,
             model=opened.live.model,
@@ -45,9 +47,10 @@ def _queue(
         documents[row]["review_id"] = None if number is None else f"{opened.name}.{number}"
 
 
-def _keep_strangers(opened: Opened, probes: Probes, documents: list[dict[str, Any]], request_id: str) -> None:
+def _keep_strangers(opened: Opened, probes: Probes, documents: list[dict[str, Any]]) -> None:
     if not opened.keeps_strangers:
         return
-    unknown = np.array([each["decision"] == REJECTED for each in documents], bool)
+    unknown = [row for row, each in enumerate(documents) if each["decision"] == REJECTED]
     kappa = None if probes.concentration is None else probes.concentration[unknown].tolist()
-    opened.ledger.strangers.add(probes.rows[unknown], kappa, request_id=request_id, model=opened.live.model)
+    request_ids = [documents[row]["request_id"] for row in unknown]
+    opened.ledger.strangers.add(probes.rows[unknown], kappa, request_id=request_ids, model=opened.live.model)

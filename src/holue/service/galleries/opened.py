@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +14,10 @@ from holue.errors import CorruptStoreError
 from holue.gallery.embeddings import FloatArray
 from holue.live.expected_errors import ExpectedErrors
 from holue.live.live_gallery import LiveGallery
+from holue.live.protection import turned_back
 from holue.live.version import GalleryVersion
 from holue.recognition.audit.audit import GalleryAudit
 from holue.service.galleries.batching import Batcher
-from holue.service.galleries.finishing import Finishing
 from holue.service.galleries.following import Following
 from holue.service.http.etags import tag_of
 from holue.service.http.problems import not_found
@@ -25,7 +26,7 @@ from holue.service.ledger.ledger import Ledger
 from holue.store.values import Int64Array, Subject, SubjectId
 
 Matched = tuple[Int64Array, FloatArray]
-"""Numbers of samples, and their unit directions."""
+"""Numbers of samples, and their unit directions where there are several."""
 KEPT = 4096
 """Subjects of one version whose samples are kept in memory."""
 
@@ -56,9 +57,6 @@ class Opened:
     _samples: weakref.WeakKeyDictionary[GalleryVersion, dict[SubjectId, Matched]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
-
-    def __post_init__(self) -> None:
-        self.finishing = Finishing(self.log)
 
     @property
     def log(self) -> AuditLog:
@@ -109,31 +107,57 @@ class Opened:
 
     def best_sample(self, version: GalleryVersion, subject: SubjectId, probe: FloatArray) -> int | None:
         """The enrolled sample of a subject that is closest to a unit probe; None where the subject has left since."""
+        return self.best_samples(version, [[subject]], probe[None])[0][0]
+
+    def best_samples(
+        self, version: GalleryVersion, subjects: Sequence[Sequence[SubjectId]], probes: FloatArray
+    ) -> list[list[int | None]]:
+        """For each of the subjects of each unit probe, its enrolled sample that is closest to the probe."""
         known = self._samples.setdefault(version, {})
-        matched = known.get(subject)
-        if matched is None:
-            try:
-                samples = self.live.samples(subject)
-            except CorruptStoreError:
-                return None
-            if not samples:
-                return None
-            rows = np.array([sample.embedding for sample in samples], np.float32)
-            numbers = np.array([sample.number for sample in samples], np.int64)
-            if len(known) >= KEPT:
-                known.clear()
-            matched = known[subject] = numbers, rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        numbers, rows = matched
-        return int(numbers[int(np.argmax(rows @ probe.astype(rows.dtype)))])
+        missing = [one for one in dict.fromkeys(one for own in subjects for one in own) if one not in known]
+        if len(known) + len(missing) > KEPT:
+            known = self._samples[version] = {one: known[one] for own in subjects for one in own if one in known}
+        known |= self._read_samples(missing)
+        found: list[list[int | None]] = []
+        for own, probe in zip(subjects, probes):
+            narrow = probe.astype(np.float32, copy=False)
+            found.append([_closest(known.get(subject), narrow) for subject in own])
+        return found
+
+    def _read_samples(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, Matched]:
+        """The samples of those subjects that are enrolled and whose samples can be read."""
+        if not subjects:
+            return {}
+        try:
+            found = self.live.store.embeddings(subjects)
+        except CorruptStoreError:  # some of a damaged gallery's: those that can be read are found one by one
+            if len(subjects) == 1:
+                return {}
+            return {one: own for subject in subjects for one, own in self._read_samples([subject]).items()}
+        return {
+            subject: (numbers, _unit(turned_back(rows, self.live.rotation)) if len(numbers) > 1 else rows[:0])
+            for subject, (numbers, rows) in found.items()
+        }
 
     def close(self) -> None:
         """Finish the scan under way, then close the gallery and the ledger."""
         if self.following is not None:
             self.following.stop()
         self.batcher.close()
-        self.finishing.close()
         self.live.close()
         self.ledger.close()
+
+
+def _closest(matched: Matched | None, probe: FloatArray) -> int | None:
+    if matched is None:
+        return None
+    numbers, rows = matched
+    return int(numbers[0 if len(numbers) == 1 else int(np.argmax(rows @ probe))])
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    directions: FloatArray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return directions
 
 
 def is_text(text: str) -> bool:

@@ -47,6 +47,10 @@ class Probes:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def take(self, rows: slice | list[int]) -> Probes:
+        """Some of the probes."""
+        return Probes(self.rows[rows], None if self.concentration is None else self.concentration[rows])
+
 
 class ProbeReader:
     """Reads probes for galleries of one dimension, within limits."""
@@ -192,7 +196,11 @@ def _array(given: list[list[float]], dim: int, field: str) -> Float32Array:
 
 def _sound(probes: Probes) -> Probes:
     """The same probes; an error where a row is zero or not finite, before it joins the probes of others."""
-    Embeddings.from_samples(probes.rows, probes.concentration)
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", probes.rows, probes.rows)
+    # A finite positive sum of squares is that of a sound row; what overflows or underflows is looked at more closely.
+    if probes.concentration is not None or not all(0.0 < square < np.inf for square in squares.tolist()):
+        Embeddings.from_samples(probes.rows, probes.concentration)
     return probes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
@@ -16,6 +16,7 @@ from holue.service.http.access import permission_of
 from holue.service.http.problems import ProblemError
 from holue.service.http.repeats import ONLY_READS, changes_something, once
 
+E = TypeVar("E", bound=Callable[..., Any])
 DEPTH = 32
 """Arrays and objects inside each other."""
 _LARGE_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
@@ -82,12 +83,22 @@ class StrictRequest(Request):
         return read_json(await self.body())
 
 
+def without_query(endpoint: E) -> E:
+    """Marks an endpoint of request, gallery and asker that changes nothing, whose other parameters come from the query.
+
+    Where there is no query it is called as it is: resolving its parameters would cost more than most of what it does.
+    """
+    endpoint.without_query = True  # type: ignore[attr-defined]
+    return endpoint
+
+
 class StrictRoute(APIRoute):
     """A route that checks the key before it reads the body, reads JSON strictly, and carries repeated changes out once."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, given a strict request of somebody who may ask."""
         handler, permission = super().get_route_handler(), permission_of(self)
+        endpoint, plain = self.endpoint, getattr(self.endpoint, "without_query", False)
 
         async def strict(request: Request) -> Response:
             given = StrictRequest(request.scope, request.receive)
@@ -97,6 +108,9 @@ class StrictRoute(APIRoute):
             request.state.asker = await service.access.asker(request, permission)
             if request.method != "GET" and permission not in ONLY_READS and "gallery" in request.path_params:
                 service.galleries.writable(request.path_params["gallery"])
+            if plain and not request.scope["query_string"]:
+                response: Response = await endpoint(given, request.path_params["gallery"], request.state.asker)
+                return response
             if not changes_something(request.method, permission):
                 return await handler(given)
             gallery = request.path_params.get("gallery")

@@ -83,7 +83,8 @@ class RequestLimits:
             if whole:  # nothing but the end of the connection can follow
                 return await receive()
             try:
-                message = await asyncio.wait_for(receive(), max(deadline - time.monotonic(), 0.001))
+                async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
+                    message = await receive()
             except TimeoutError:
                 raise ProblemError(
                     408, "body-too-slow", f"the body did not arrive within {self._limits.upload_seconds:g} seconds",

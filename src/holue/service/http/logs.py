@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import random
 import re
-import secrets
 import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -19,6 +20,10 @@ from holue.store.reference import made_for
 HEADER = "x-request-id"
 _ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _request_id: ContextVar[str] = ContextVar("request_id", default="-")
+_chance = (
+    random.Random()
+)  # seeded by the system; asking the system each time would give the processor away to other threads
+os.register_at_fork(after_in_child=_chance.seed)
 FIELDS = (
     "request_id", "method", "route", "status", "seconds", "key", "gallery", "problem", "doubt", "address",
     "version", "probes", "batch",
@@ -92,7 +97,7 @@ class RequestLog:
 
 def new_request_id() -> str:
     """A new id: the time first, so that ids sort, then chance."""
-    return f"{int(time.time() * 1000):012x}{secrets.token_hex(8)}"
+    return f"{int(time.time() * 1000):012x}{_chance.getrandbits(64):016x}"
 
 
 def route_of(scope: Scope) -> str:

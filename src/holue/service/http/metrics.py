@@ -24,10 +24,13 @@ class Metrics:
         )
         self.stages = Histogram(
             "holue_stage_seconds",
-            "Seconds of a request by stage: read, wait, scan, write, and all of it.",
+            "Seconds by stage: read, wait and all of a request; scan and write of requests that share them.",
             ["stage"],
             buckets=SECONDS,
             registry=registry,
+        )
+        self.waits, self.writes, self.reads, self.wholes = (
+            self.stages.labels(stage) for stage in ("wait", "write", "read", "all")
         )
         self.batches = Histogram(
             "holue_batch_probes", "Probes that share a scan.", ["gallery"], buckets=SIZES, registry=registry
@@ -82,5 +85,5 @@ class RequestMetrics:
         try:
             await self._app(scope, receive, answering)
         finally:
-            self._metrics.stages.labels("all").observe(time.perf_counter() - started)
+            self._metrics.wholes.observe(time.perf_counter() - started)
             self._metrics.requests.labels(scope["method"], route_of(scope), str(status)).inc()

@@ -20,6 +20,7 @@ from holue.errors import InvalidParameterError
 
 GENESIS = "0" * 64
 """What stands for the hash before the first row."""
+SALT_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ class Entry:
     salt: str = field(repr=False)
 
     @classmethod
-    def of(cls, event: Event) -> Entry:
-        """An entry that has no place in the chain yet."""
-        salt = secrets.token_hex(16)
+    def of(cls, event: Event, salt: str | None = None) -> Entry:
+        """An entry that has no place in the chain yet; a salt is a secret random number, a new one for every entry."""
+        salt = secrets.token_hex(SALT_BYTES) if salt is None else salt
         given = {name: getattr(event, name) for name in _PLAIN}
         return cls(
             sequence=0, **given, previous="", hash="", salt=salt,
@@ -78,15 +79,15 @@ class Entry:
 
     def after(self, sequence: int, previous: str) -> Entry:
         """The same entry behind the row with this sequence and hash."""
-        placed = Entry(**{**vars(self), "sequence": sequence + 1, "previous": previous})
-        return Entry(**{**vars(placed), "hash": placed.expected_hash()})
+        values = {**vars(self), "sequence": sequence + 1, "previous": previous}
+        return Entry(**{**values, "hash": _hash_of([values[name] for name in _COVERED])})
 
     def expected_hash(self, sequence: int | None = None) -> str:
         """The hash that its contents call for, here or at another place."""
         covered = [getattr(self, name) for name in _COVERED]
         if sequence is not None:
             covered[0] = sequence
-        return hashlib.sha256(canonical(covered)).hexdigest()
+        return _hash_of(covered)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -193,6 +194,10 @@ def _against(witnesses: list[Witness], last: int, seen: dict[int, str]) -> Itera
                 f"row {witness.sequence} has not the hash in {witness.where}: it or rows before it were written anew"
             )
             yield Tampering("replaced", witness.sequence, sentence)
+
+
+def _hash_of(covered: list[Any]) -> str:
+    return hashlib.sha256(canonical(covered)).hexdigest()
 
 
 def canonical(value: Any) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ import sqlalchemy as sql
 from holue.errors import InvalidParameterError, NotFoundError
 from holue.service.ledger.audit_chain import (
     GENESIS,
+    SALT_BYTES,
     Entry,
     Event,
     Tampering,
@@ -24,6 +26,7 @@ from holue.service.ledger.audit_chain import (
     find_tampering,
 )  # fmt: skip
 from holue.service.ledger.database import Database
+from holue.service.ledger.statement import Statement
 from holue.service.ledger.tables import AUDIT, AUDIT_HEAD
 
 WITNESS = "head"
@@ -59,14 +62,21 @@ class AuditLog:
         self._noting, self._noted = threading.Lock(), 0
         self._queueing = threading.Lock()
         self._waiting: list[_Waiting] = []
+        self._head_of = Statement(database.engine, sql.select(AUDIT_HEAD.c.sequence, AUDIT_HEAD.c.hash))
+        self._insert = Statement(database.engine, sql.insert(AUDIT))
+        new: dict[str, Any] = {"sequence": sql.bindparam("new_sequence"), "hash": sql.bindparam("new_hash")}
+        self._move_head = Statement(database.engine, sql.update(AUDIT_HEAD).values(new))
         if self._path is not None and not self._path.exists() and not self.head().sequence:
             self._write_witness(0, GENESIS)  # before the first row: a missing file is then always a removed one
 
     def append(self, events: Sequence[Event]) -> list[Entry]:
         """Log events, durably; calls that wait at the same time share one transaction, and so do the events of one call."""
-        waiting = _Waiting([Entry.of(event) for event in events])
-        if not waiting.drafts:
+        if not events:
             return []
+        salts = secrets.token_bytes(SALT_BYTES * len(events))
+        waiting = _Waiting(
+            [Entry.of(event, salts[SALT_BYTES * n : SALT_BYTES * (n + 1)].hex()) for n, event in enumerate(events)]
+        )
         with self._queueing:
             self._waiting.append(waiting)
         try:
@@ -86,7 +96,7 @@ class AuditLog:
         placed: list[Entry] = []
 
         def extend(connection: sql.Connection, result: Any) -> None:
-            placed[:] = _extend(connection, [Entry.of(event(result))])
+            placed[:] = self._extend(connection, [Entry.of(event(result))])
 
         with self._database.beside(extend):
             yield
@@ -94,7 +104,7 @@ class AuditLog:
 
     def extend(self, connection: sql.Connection, events: Sequence[Event]) -> list[Entry]:
         """Log events in a transaction of the caller's, who calls :meth:`note` once it is durable."""
-        return _extend(connection, [Entry.of(event) for event in events]) if events else []
+        return self._extend(connection, [Entry.of(event) for event in events]) if events else []
 
     def entries(self, after: int = 0, limit: int | None = None) -> Iterator[Entry]:
         """The rows after a sequence, in order; read a part at a time, so that a slow reader holds no transaction open."""
@@ -118,7 +128,7 @@ class AuditLog:
     def head(self) -> Witness:
         """The newest sequence and its hash: note it elsewhere, and give it to :meth:`verify` later."""
         with self._database.reading() as connection:
-            return _head(connection)
+            return self._head(connection)
 
     def verify(self, witness: Witness | None = None) -> list[Tampering]:
         """Every row that was changed, dropped, moved or replaced; ``witness`` is a head that was noted elsewhere."""
@@ -174,11 +184,30 @@ class AuditLog:
             others = [one for one in self._waiting if one is not own]
             self._waiting = []
         calls = [own, *others]
-        placed = _extend(connection, [draft for call in calls for draft in call.drafts])
+        placed = self._extend(connection, [draft for call in calls for draft in call.drafts])
         for call in calls:
             call.transaction = connection.get_transaction()
             call.placed, placed = placed[: len(call.drafts)], placed[len(call.drafts) :]
         return own.placed
+
+    def _extend(self, connection: sql.Connection, drafts: Sequence[Entry]) -> list[Entry]:
+        head = self._head(connection)
+        sequence, previous = head.sequence, head.hash
+        placed = []
+        for draft in drafts:
+            entry = draft.after(sequence, previous)
+            sequence, previous = entry.sequence, entry.hash
+            placed.append(entry)
+        self._insert.run_all(connection, [vars(entry) for entry in placed])
+        if head.sequence:
+            self._move_head.run(connection, {"new_sequence": sequence, "new_hash": previous})
+        else:
+            connection.execute(sql.insert(AUDIT_HEAD).values(one=1, sequence=sequence, hash=previous))
+        return placed
+
+    def _head(self, connection: sql.Connection) -> Witness:
+        row = self._head_of.run(connection).one_or_none()
+        return Witness(0, GENESIS) if row is None else Witness(row.sequence, row.hash)
 
     def _entry(self, sequence: int) -> Entry:
         for entry in self.entries(sequence - 1, limit=1):
@@ -230,24 +259,3 @@ def _is_written(connection: sql.Connection, placed: list[Entry]) -> bool:
         return False
     row = sql.select(AUDIT.c.hash).where(AUDIT.c.sequence == placed[-1].sequence)
     return connection.execute(row).scalar_one_or_none() == placed[-1].hash
-
-
-def _extend(connection: sql.Connection, drafts: Sequence[Entry]) -> list[Entry]:
-    head = _head(connection)
-    sequence, previous = head.sequence, head.hash
-    placed = []
-    for draft in drafts:
-        entry = draft.after(sequence, previous)
-        sequence, previous = entry.sequence, entry.hash
-        placed.append(entry)
-    connection.execute(sql.insert(AUDIT), [entry.to_dict() for entry in placed])
-    if head.sequence:
-        connection.execute(sql.update(AUDIT_HEAD).values(sequence=sequence, hash=previous))
-    else:
-        connection.execute(sql.insert(AUDIT_HEAD).values(one=1, sequence=sequence, hash=previous))
-    return placed
-
-
-def _head(connection: sql.Connection) -> Witness:
-    row = connection.execute(sql.select(AUDIT_HEAD.c.sequence, AUDIT_HEAD.c.hash)).one_or_none()
-    return Witness(0, GENESIS) if row is None else Witness(row.sequence, row.hash)

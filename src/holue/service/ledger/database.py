@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sqlite3
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -22,6 +23,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from holue.errors import CorruptStoreError, ErasureIncompleteError, HolueError, StoreError, StoreUnavailableError
+from holue.service.ledger.statement import Statement
 from holue.service.ledger.tables import BYTES, META, METADATA, VERSION
 from holue.store.commit import CommitQueue
 from holue.store.postgres.address import SCHEMES, Address
@@ -45,6 +47,7 @@ class Database:
         self._queue = CommitQueue(self._begin, self._commit, self._rollback, _explain)
         self._connection: sql.Connection | None = None
         self._thread = threading.local()
+        self._direct, self._asking = _direct(file), threading.Lock()
         try:
             self._make_tables()
         except BaseException as error:
@@ -112,6 +115,17 @@ class Database:
         except DBAPIError as error:
             raise _explain(error) from error
 
+    def one(self, statement: Statement, given: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The only row of a statement, by column, or None. In a file it takes microseconds and waits for nobody."""
+        if self._direct is not None:
+            with self._asking, suppress(sqlite3.Error):  # below, locks are waited for and errors explained
+                asked = self._direct.execute(statement.text, statement.values(given))
+                rows = asked.fetchall()
+                return dict(zip([column[0] for column in asked.description], rows[0])) if rows else None
+        with self.reading() as connection:
+            row = statement.run(connection, given).one_or_none()
+            return None if row is None else dict(row._mapping)
+
     def writing(self, work: Callable[[sql.Connection], T]) -> T:
         """Run the work in a transaction, alone among all processes, and return once it is durable.
 
@@ -165,6 +179,10 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
+        with self._asking:
+            if self._direct is not None:
+                self._direct.close()
+                self._direct = None
         self.engine.dispose()
         if self._folder is not None:
             self._folder.cleanup()
@@ -284,6 +302,13 @@ def _server_engine(address: Address) -> sql.Engine:
         return connection
 
     return sql.create_engine("postgresql+psycopg://", creator=connect, pool_pre_ping=True, pool_size=8)
+
+
+def _direct(file: Path | None) -> sqlite3.Connection | None:
+    """A connection for single questions that are asked one after the other, from any thread."""
+    if file is None:
+        return None
+    return sqlite3.connect(file, timeout=0.1, isolation_level=None, check_same_thread=False)
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:

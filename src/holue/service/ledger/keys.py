@@ -7,6 +7,7 @@ import hmac
 import re
 import secrets
 import time as clock
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ import sqlalchemy as sql
 
 from holue.errors import ConflictError, InvalidKeyError, InvalidParameterError, NotFoundError, NotPermittedError
 from holue.service.ledger.database import Database
+from holue.service.ledger.statement import Statement
 from holue.service.ledger.tables import KEYS
 from holue.service.roles import Permission, Role
 
@@ -77,7 +79,13 @@ class Keys:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._by_prefix = sql.select(KEYS).where(KEYS.c.prefix == sql.bindparam("prefix"))
+        by_prefix = sql.select(KEYS).where(KEYS.c.prefix == sql.bindparam("prefix"))
+        self._by_prefix = Statement(database.engine, by_prefix)
+
+    @property
+    def on_server(self) -> bool:
+        """Whether a check waits for a server; in a file it takes microseconds."""
+        return self._database.on_server
 
     def create(
         self,
@@ -115,7 +123,7 @@ class Keys:
         """The key of a text, compared in constant time; an error where there is none, or it is no longer valid."""
         form = _FORM.fullmatch(text)
         found = self._find(form[1]) if form else None
-        digest = found.sha256 if found is not None else _NOBODYS
+        digest = found["sha256"] if found is not None else _NOBODYS
         same = hmac.compare_digest(digest, _sha256(text))
         if found is None or not same:
             raise InvalidKeyError("the key is not valid; ask an admin of this service for one")
@@ -134,7 +142,8 @@ class Keys:
     def all(self) -> list[Key]:
         """Every key that was ever made, oldest first: the log names holders by prefix."""
         with self._database.reading() as connection:
-            return [_key(row) for row in connection.execute(sql.select(KEYS).order_by(KEYS.c.created, KEYS.c.prefix))]
+            rows = connection.execute(sql.select(KEYS).order_by(KEYS.c.created, KEYS.c.prefix))
+            return [_key(row) for row in rows.mappings()]
 
     def rotate(self, prefix: str, *, overlap: float = 0.0, by: str | None = None, now: float | None = None) -> NewKey:
         """A new key in place of one that stays valid for ``overlap`` seconds; it expires when the old one would have."""
@@ -158,7 +167,8 @@ class Keys:
 
         def revoke(connection: sql.Connection) -> Key:
             old = _valid(connection, prefix, time)
-            admins = [_key(row) for row in connection.execute(sql.select(KEYS).where(KEYS.c.role == Role.ADMIN.value))]
+            of_admins = connection.execute(sql.select(KEYS).where(KEYS.c.role == Role.ADMIN.value))
+            admins = [_key(row) for row in of_admins.mappings()]
             lasting = [key for key in admins if key.valid(time) and key.expires is None and key.gallery is None]
             if lasting == [old]:
                 raise ConflictError(
@@ -170,9 +180,8 @@ class Keys:
 
         return self._database.writing(revoke)
 
-    def _find(self, prefix: str) -> Any:
-        with self._database.reading() as connection:
-            return connection.execute(self._by_prefix, {"prefix": prefix}).one_or_none()
+    def _find(self, prefix: str) -> Mapping[str, Any] | None:
+        return self._database.one(self._by_prefix, {"prefix": prefix})
 
 
 def same_holder(connection: sql.Connection, actor: str) -> list[str]:
@@ -203,7 +212,7 @@ def _insert(connection: sql.Connection, made: NewKey) -> None:
 
 
 def _read(connection: sql.Connection, prefix: str) -> Key:
-    found = connection.execute(sql.select(KEYS).where(KEYS.c.prefix == prefix)).one_or_none()
+    found = connection.execute(sql.select(KEYS).where(KEYS.c.prefix == prefix)).mappings().one_or_none()
     if found is None:
         raise _unknown(prefix)
     return _key(found)
@@ -216,9 +225,9 @@ def _valid(connection: sql.Connection, prefix: str, now: float) -> Key:
     return key
 
 
-def _key(row: Any) -> Key:
-    fields = {name: getattr(row, name) for name in Key.__dataclass_fields__ if name != "role"}
-    return Key(role=Role(row.role), **fields)
+def _key(row: Mapping[Any, Any]) -> Key:
+    fields = {name: row[name] for name in Key.__dataclass_fields__ if name != "role"}
+    return Key(role=Role(row["role"]), **fields)
 
 
 def _sha256(text: str) -> str:

@@ -77,22 +77,26 @@ class Strangers:
         X: object,
         concentration: Sequence[float] | None = None,
         *,
-        request_id: str,
+        request_id: str | Sequence[str],
         model: str | None,
         now: float | None = None,
     ) -> list[int]:
-        """Keep probes of nobody enrolled; their numbers. Does nothing where strangers are not kept."""
+        """Keep probes of nobody enrolled, of one request or each of its own; their numbers.
+
+        Does nothing where strangers are not kept.
+        """
         vectors = turned(np.asarray(X, "<f4"), self._rotation)
         if self._keep is None or not len(vectors):
             return []
         time = clock.time() if now is None else now
         kappa = [None] * len(vectors) if concentration is None else [float(one) for one in concentration]
+        requests = [request_id] * len(vectors) if isinstance(request_id, str) else request_id
         rows = [
             {
                 "embedding": vector.tobytes(), "concentration": one, "seen": time, "expires": time + self._keep,
-                "model": model, "request_id": request_id,
+                "model": model, "request_id": asked,
             }
-            for vector, one in zip(vectors, kappa)
+            for vector, one, asked in zip(vectors, kappa, requests)
         ]  # fmt: skip
 
         def insert(connection: sql.Connection) -> list[int]:

@@ -10,14 +10,14 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holue.service.galleries.answered import Answered
 from holue.service.galleries.answers import answer_documents, verification_document
-from holue.service.galleries.batching import Answered
-from holue.service.galleries.finishing import Finished
+from holue.service.galleries.finishing import Asked, Finished
 from holue.service.galleries.follow_up import keep_for_people
 from holue.service.galleries.opened import Opened
 from holue.service.galleries.probes import MULTIPART, NPY, RAW, Probes
 from holue.service.http.access import Asker, allowed
-from holue.service.http.bodies import StrictRoute
+from holue.service.http.bodies import StrictRoute, without_query
 from holue.service.http.logs import current_request_id
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError, not_found
@@ -65,6 +65,7 @@ Model = Annotated[
 @router.post(
     "/v1/galleries/{gallery:segment}/identify", responses={200: {"model": AnswersDocument}}, openapi_extra=FORMS
 )
+@without_query
 async def identify(
     request: Request,
     gallery: GalleryName,
@@ -76,27 +77,32 @@ async def identify(
     """Identify 1 to 4096 probes: who, or nobody enrolled, how far to trust it, and why."""
     service, started = service_of(request), time.time()
     opened = service.galleries.get(gallery)
-    with service.metrics.stages.labels("read").time():
+    with service.metrics.reads.time():
         probes, body = await service.reader.read(
             request, opened.live.dim, opened.live.model, IdentifyBody, last=concentration == "last"
         )
-    given = body if isinstance(body, IdentifyBody) else IdentifyBody.model_construct(top_k=top_k or TOP_K, model=model)
-    _check_top_k(service, given.top_k)
-    opened.live.check_model(given.model)
-    answered = await opened.batcher.identify(probes, given.top_k)
-    service.metrics.stages.labels("wait").observe(answered.waited)
-    request_id = current_request_id()
+    if isinstance(body, IdentifyBody):
+        top_k, model = body.top_k, body.model
+    shown = top_k or TOP_K
+    _check_top_k(service, shown)
+    opened.live.check_model(model)
 
-    def finish() -> Finished:
-        documents = answer_documents(opened, answered.version, probes, answered.answers, request_id)
-        keep_for_people(opened, answered, probes, documents, request_id)
+    def finish(answered: Answered, probes: Probes, asked: list[Asked]) -> list[Finished | Exception]:
+        request_ids = [each.request_id for each in asked for _ in range(each.probes)]
+        places = [place for each in asked for place in range(each.probes)]
+        documents = answer_documents(opened, answered.version, probes, answered.answers, request_ids)
+        keep_for_people(opened, answered, probes, documents, places)
         service.metrics.observe_decisions(opened.name, (each["decision"] for each in documents))
-        return document({"answers": documents}), rows_of(
-            opened, asker, "identify", started, answered, probes, documents
-        )
+        finished: list[Finished | Exception] = []
+        end = 0
+        for each in asked:
+            rows = slice(end, end + each.probes)
+            own, end = documents[rows], rows.stop
+            finished.append((document({"answers": own}), rows_of(opened, each, answered, probes.take(rows), own)))
+        return finished
 
-    with service.metrics.stages.labels("write").time():
-        return await opened.finishing.finish(finish, len(probes))
+    asked = Asked("identify", asker, current_request_id(), started, len(probes))
+    return await opened.batcher.respond(probes, shown, asked, finish)
 
 
 @router.post("/v1/galleries/{gallery:segment}/verify", responses={200: {"model": VerificationDocument}})
@@ -108,31 +114,37 @@ async def verify(
     opened = service.galleries.get(gallery)
     opened.live.check_model(body.model)
     probes = service.reader.one(body.probe, opened.live.dim, body.concentration)
-    answered = await opened.batcher.identify(probes, VERIFIED_AMONG)
-    request_id = current_request_id()
 
-    def finish() -> Finished:
+    def finish(answered: Answered, probes: Probes, asked: list[Asked]) -> list[Finished | Exception]:
+        return [
+            _verified(opened, answered.part([row], 0.0), probes.take([row]), each) for row, each in enumerate(asked)
+        ]
+
+    def _verified(opened: Opened, answered: Answered, probes: Probes, asked: Asked) -> Finished | Exception:
         version = answered.version
-        known = version.moment.search.index_of(np.array([body.subject]))
-        if known[0] < 0:
-            raise not_found("subject", body.subject, "enrolled subjects are listed by GET …/subjects")
-        found = verification_document(opened, version, body.subject, probes, answered.answers, request_id)
+        try:
+            known = version.moment.search.index_of(np.array([asked.subject]))
+            if known[0] < 0:
+                raise not_found("subject", asked.subject, "enrolled subjects are listed by GET …/subjects")
+            found = verification_document(opened, version, asked.subject, probes, answered.answers, asked.request_id)
+        except Exception as error:
+            return error
         service.metrics.observe_decisions(opened.name, [found["decision"]])
-        return document(found), rows_of(opened, asker, "verify", started, answered, probes, [found])
+        return document(found), rows_of(opened, asked, answered, probes, [found])
 
-    return await opened.finishing.finish(finish, 1)
+    asked = Asked("verify", asker, current_request_id(), started, 1, body.subject)
+    return await opened.batcher.respond(probes, VERIFIED_AMONG, asked, finish)
 
 
 def rows_of(
-    opened: Opened, asker: Asker, action: str, started: float, answered: Answered, probes: Probes,
-    documents: list[dict[str, Any]],
-) -> list[Event]:  # fmt: skip
-    """A row of the audit log for each probe."""
+    opened: Opened, asked: Asked, answered: Answered, probes: Probes, documents: list[dict[str, Any]]
+) -> list[Event]:
+    """A row of the audit log for each probe of a request."""
     rows, ended = np.ascontiguousarray(probes.rows, dtype="<f4"), time.time()
     version = answered.version
     return [
         Event(
-            action, asker.actor, each["request_id"], started, ended, gallery=opened.name,
+            asked.action, asked.asker.actor, asked.request_id, asked.started, ended, gallery=opened.name,
             gallery_version=version.version, calibration=version.calibration, model=opened.live.model,
             decision=each["decision"], probe=place, input=rows[place].tobytes(), answer=each,
         )

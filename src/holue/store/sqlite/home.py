@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time as clock
 import uuid
 from collections.abc import Iterable, Sequence

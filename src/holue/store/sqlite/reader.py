@@ -8,10 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from holue.errors import CorruptStoreError
 from holue.store.sqlite.home import Home
-from holue.store.sqlite.reading import read_receipts, read_sample, read_view
-from holue.store.values import Change, Operation, Receipt, Sample, Subject, SubjectId
+from holue.store.sqlite.reading import read_receipts, read_rows, read_sample, read_view
+from holue.store.values import Change, Float32Array, Int64Array, Operation, Receipt, Sample, Subject, SubjectId
 from holue.store.view import View
 
 T = TypeVar("T")
@@ -68,6 +70,21 @@ class Reader(ABC):
         """How many samples each of some subjects has, by their numbers; nothing of the samples is read."""
         found = self._read(lambda home: home.tables.sample_counts(numbers))
         return [found.get(number, 0) for number in numbers]
+
+    def embeddings(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, tuple[Int64Array, Float32Array]]:
+        """The numbers, ascending, and embeddings of the samples of those subjects that are enrolled, read at once."""
+
+        def read(home: Home) -> dict[SubjectId, tuple[Int64Array, Float32Array]]:
+            numbers = {
+                subject: np.array(own, np.int64) for subject, own in home.tables.samples_of_all(subjects).items()
+            }
+            if not numbers:
+                return {}
+            wanted = np.sort(np.concatenate(list(numbers.values())))
+            rows = read_rows(home, wanted)
+            return {subject: (own, rows[np.searchsorted(wanted, own)]) for subject, own in numbers.items()}
+
+        return self._read(read)
 
     def changes(self, since: int) -> list[Change]:
         """The changes after a version, oldest first."""

@@ -12,7 +12,7 @@ from holue.errors import CorruptStoreError
 from holue.store.sqlite.files.block import Block, join_blocks
 from holue.store.sqlite.files.ranges import Range
 from holue.store.sqlite.home import Home
-from holue.store.values import Receipt, Sample, Searched, Segment, Subject, SubjectId
+from holue.store.values import Float32Array, Int64Array, Receipt, Sample, Searched, Segment, Subject, SubjectId
 from holue.store.view import View
 
 Read = Callable[[Callable[[Home], Any]], Any]
@@ -99,6 +99,19 @@ def read_sample(home: Home, numbers: list[int]) -> list[Sample]:
         known = None if np.isnan(kappa) else kappa
         samples.append(Sample(number, subject, medium, row, known, float(block.time[place]), origin, by))
     return samples
+
+
+def read_rows(home: Home, numbers: Int64Array) -> Float32Array:
+    """The embeddings of samples by number, copied; the numbers ascend."""
+    rows = np.empty((len(numbers), home.dim), np.float32)
+    seen = 0
+    for entry, places in home.ranges.holding(numbers):
+        block = home.ranges.read(entry)
+        rows[np.searchsorted(numbers, block.samples[places])] = block.rows[places]
+        seen += len(places)
+    if seen < len(numbers):
+        raise CorruptStoreError("samples are in no segment; run verify")
+    return rows
 
 
 def read_receipts(home: Home) -> list[Receipt]:

@@ -64,6 +64,14 @@ class Tables:
         sql = "SELECT subject, count(*) FROM sample WHERE subject IN"
         return dict(self._in(sql, list(numbers), " GROUP BY subject"))
 
+    def samples_of_all(self, ids: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
+        """The samples, ascending, of those of the ids that are enrolled."""
+        found: dict[SubjectId, list[int]] = {}
+        join = "SELECT subject.id, sample.number FROM subject JOIN sample ON sample.subject = subject.number"
+        for subject, number in self._in(f"{join} WHERE subject.id IN", list(ids), " ORDER BY sample.number"):
+            found.setdefault(subject, []).append(number)
+        return found
+
     def owners(self, samples: Sequence[int]) -> dict[int, int]:
         """The subjects of those samples that belong to one."""
         return dict(self._in("SELECT number, subject FROM sample WHERE number IN", list(samples)))

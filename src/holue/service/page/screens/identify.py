@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from holue.errors import HolueError
 from holue.service.galleries.answers import answer_documents
+from holue.service.galleries.finishing import Asked
 from holue.service.galleries.follow_up import keep_for_people
 from holue.service.galleries.opened import Opened
 from holue.service.http.logs import current_request_id
@@ -59,12 +60,15 @@ async def identify(
         return _screen(request, visitor, gallery, problem=str(error))
     answered = await opened.batcher.identify(uploaded.probes, SHOWN + 2)
     request_id = current_request_id()
+    asked = Asked("identify", visitor.asker, request_id, started, len(uploaded.probes))
 
     def finish() -> list[dict[str, Any]]:
-        documents = answer_documents(opened, answered.version, uploaded.probes, answered.answers, request_id)
-        keep_for_people(opened, answered, uploaded.probes, documents, request_id)
+        documents = answer_documents(
+            opened, answered.version, uploaded.probes, answered.answers, [request_id] * asked.probes
+        )
+        keep_for_people(opened, answered, uploaded.probes, documents, range(len(documents)))
         _keep_pictures(opened, uploaded, documents)
-        opened.log.append(rows_of(opened, visitor.asker, "identify", started, answered, uploaded.probes, documents))
+        opened.log.append(rows_of(opened, asked, answered, uploaded.probes, documents))
         return documents
 
     documents = await run_in_threadpool(finish)
