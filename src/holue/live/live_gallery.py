@@ -6,8 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from holue.live.preview import CalibrationPreview, preview_left_out, preview_pro
 from holue.live.protection import ProtectedStore, rotation_of
 from holue.live.status import LiveStatus
 from holue.live.template_cache import TemplateCache
-from holue.live.templates import Gathered, as_ids, built
+from holue.live.templates import Gathered, as_ids, built, several
 from holue.live.version import GalleryVersion
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
@@ -37,13 +36,14 @@ from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.recognition.state.state_cell import StateCell
+from holue.store.closing import Closing
 from holue.store.protocol import Store
 from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId
 
 T = TypeVar("T")
 
 
-class LiveGallery:
+class LiveGallery(Closing):
     """Made by :func:`holue.open`; a context manager.
 
     A change is durable in the store first; then the new version becomes visible in one assignment. Readers never wait and never
@@ -86,14 +86,6 @@ class LiveGallery:
                     self._follower.keep_templates()
             finally:
                 self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # Reading
 
@@ -380,8 +372,7 @@ class LiveGallery:
         )
 
     def _samples(self, version: int | None = None) -> tuple[Gathered, Any]:
-        view = self.store.at(self._current.version if version is None else version)
-        gathered, names = Gathered.with_names(view)
+        gathered, names = Gathered.with_names(self.store.at(self._current.version if version is None else version))
         place = np.searchsorted(np.fromiter(names, np.int64, len(names)), gathered.owners)
         return gathered, as_ids(list(names.values()))[place] if names else as_subjects([])
 
@@ -398,8 +389,3 @@ class LiveGallery:
             raise InvalidConcentrationError(
                 "weighting='concentration' needs concentration, one per sample; pass it, or open with weighting='uniform'"
             )
-
-
-def several(ids: SubjectId | Iterable[SubjectId]) -> Iterable[SubjectId]:
-    """A single id as a list of one; a string is an id, not its letters."""
-    return [ids] if isinstance(ids, str | int | np.integer) else ids

@@ -4,7 +4,7 @@ No score is low enough to weigh nothing at every sharpness, so who has left is t
 to where somebody has left copies few of them; the order within a chunk does not matter.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
 # Compiled functions and the code that generates them have no Python types to check.
 
 from __future__ import annotations
