@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from holue.cli.app import app
-from holue.cli.commands import audit as audit_command
+from holue.cli.commands.evaluation import audit as audit_command
 from holue.datasets.simulated import simulate
 
 runner = CliRunner()

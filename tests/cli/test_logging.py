@@ -71,4 +71,4 @@ def test_a_command_imports_its_own_module_alone() -> None:
         "print(sorted(name for name in sys.modules if name.startswith('holue.cli.commands.')))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "['holue.cli.commands.split']"
+    assert run.stdout.strip() == "['holue.cli.commands.evaluation', 'holue.cli.commands.evaluation.split']"

@@ -23,7 +23,7 @@ def test_the_seven_sums_are_within_their_rounding(width: int, a: float, spread: 
     scores = np.clip(0.2 + spread * rng.normal(size=(2, width)), -1, 1).astype(np.float32)
     errors = rng.uniform(1e-4, 0.02, width).astype(np.float32)
     sums, scratch = BoundedSums.start(2, np.array([a]), min(width, 64)), np.empty(CHUNK, dtype=np.float32)
-    absorb_scores(scores, width, errors, np.arange(10, 10 + width), scratch, sums.arrays)
+    absorb_scores(scores, width, errors, np.arange(10, 10 + width), np.arange(width), scratch, sums.arrays)
     # The scores are rounded in place to what their keys tell.
     x = scores.astype(np.float64) - sums.peak[:, None]
     assert (x.max(axis=1) == 0).all()
@@ -54,7 +54,7 @@ def test_the_highest_keys_are_listed_in_order_and_the_earlier_of_equals_first(li
     for begin in range(0, width, 500):  # chunks that end anywhere
         block = np.ascontiguousarray(scores[:, begin : begin + 500])
         numbers = np.arange(begin, begin + block.shape[1])
-        absorb_scores(block, block.shape[1], errors[begin:], numbers, scratch, sums.arrays)
+        absorb_scores(block, block.shape[1], errors[begin:], numbers, np.arange(block.shape[1]), scratch, sums.arrays)
     order = np.argsort(-keys, axis=1, kind="stable")[:, :listed]
     np.testing.assert_array_equal(sums.subjects, order)
     np.testing.assert_array_equal(sums.keys, np.take_along_axis(keys, order, axis=1))

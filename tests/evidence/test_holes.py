@@ -1,12 +1,13 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holue.evidence.block import NOBODY, Block, cut
 from holue.evidence.kernels.holes import fill_holes, find_holes, holes_scratch, move_columns
 
 
-@given(st.lists(st.booleans(), min_size=1, max_size=70), st.integers(0, 5))
+@settings(deadline=None)  # the first call loads the compiled loops
+@given(st.lists(st.booleans(), min_size=1, max_size=130), st.integers(0, 5))
 def test_who_has_not_left_is_moved_to_the_first_columns_and_nobody_twice(gone: list[bool], before: int) -> None:
     mask = np.array([True] * before + gone)
     holes, width = holes_scratch(len(gone)), len(gone)

@@ -9,6 +9,8 @@ from holue.gallery.left_out import LeftOut
 from holue.recognition.audit.agreement import Agreement
 from holue.recognition.audit.audit import audit_gallery
 from holue.recognition.audit.discrimination import rate_by_subject
+from holue.recognition.audit.duplicates import favour_of_mutual
+from holue.recognition.audit.populations import SamePerson
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +225,25 @@ def test_look_alikes_are_pairs_the_threshold_cannot_tell_apart():
 def test_the_whole_audit_is_plain_json(clean):
     text = json.dumps(audit_gallery(clean.X, clean.person).to_dict(), allow_nan=False)
     assert json.loads(text)["n_subjects"] == 300
+
+
+def test_a_subject_and_another_who_are_each_others_best_are_likelier_one_person():
+    rng = np.random.default_rng(0)
+    n = 400
+    best = rng.normal(size=(n, n)).max(axis=1) / 20 - 0.5
+    best[:20] = -0.1  # ten people enrolled twice
+    partner = rng.integers(20, n, size=n)
+    partner[:20] = np.arange(20) ^ 1
+    same = SamePerson(-0.1, 0.1, 4.0)
+    favour = favour_of_mutual(partner, best, same)
+    mutual = partner[partner] == np.arange(n)
+    assert mutual[:20].all()
+    # Of 380 strangers with random partners about one is mutual: (1 + 1) / 382 is what luck would give.
+    rate = (mutual[20:].sum() + 1) / (380 + 2)
+    assert favour[mutual] == pytest.approx(-np.log(rate), rel=0.05)  # a few of the twenty may be taken for strangers
+    assert (favour[~mutual] == 0).all(), (
+        "of a person enrolled three times two pairs are not mutual, and it is not held against them"
+    )
 
 
 def test_bad_galleries_are_refused(clean):

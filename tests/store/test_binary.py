@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holue.store.postgres.binary import BYTES, HEADER, INT, REAL, TEXT, TRAILER, decode, decode_rows, encode
+from holue.store.postgres.server import id_as_json
 
 TYPES = [INT, REAL, TEXT, INT, TEXT, BYTES]
 text = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
@@ -69,3 +71,8 @@ def test_many_rows_come_in_pieces() -> None:
     assert numbers.tolist() == list(range(n))
     assert names == [str(i) for i in range(n)]
     assert list(decode([INT], [])) == []
+
+
+@given(st.text() | st.integers(-(2**63), 2**63 - 1))
+def test_ids_are_written_as_json_writes_them(name: str | int) -> None:
+    assert id_as_json(name) == json.dumps(name, ensure_ascii=False)

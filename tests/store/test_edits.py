@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from holue.store.postgres import maintenance
+from holue.store.postgres.upkeep import maintenance
 
 
 def test_compaction_forgets_the_tokens_of_old_transactions(postgres: Any) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from holue.errors import InvalidParameterError
-from holue.store.postgres.folder import NOTE
+from holue.store.postgres.local.folder import NOTE
 from holue.store.postgres.server import Server
 from holue.store.postgres.store import PostgresStore
 from holue.store.windows import search_files

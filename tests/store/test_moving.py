@@ -12,9 +12,9 @@ import pytest
 import holue
 from holue.errors import CorruptStoreError, StoreError
 from holue.live.opening import restore
-from holue.store.postgres import moving
 from holue.store.postgres.address import Address
 from holue.store.postgres.store import PostgresStore
+from holue.store.postgres.upkeep import moving
 from holue.store.sqlite.store import SqliteStore
 from holue.store.windows import search_files
 

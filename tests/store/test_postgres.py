@@ -23,10 +23,10 @@ from holue.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from holue.store.postgres import erasure
 from holue.store.postgres.address import Address
 from holue.store.postgres.server import Server
 from holue.store.postgres.store import PostgresStore
+from holue.store.postgres.upkeep import erasure
 from holue.store.windows import search_files
 
 psycopg = pytest.importorskip("psycopg")

@@ -6,10 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self, TypeVar, cast
-
-import numpy as np
+from typing import Any, TypeVar, cast
 
 from holue.errors import (
     CorruptStoreError,
@@ -30,7 +27,7 @@ from holue.live.preview import CalibrationPreview, preview_left_out, preview_pro
 from holue.live.protection import ProtectedStore, rotation_of
 from holue.live.status import LiveStatus
 from holue.live.template_cache import TemplateCache
-from holue.live.templates import built
+from holue.live.templates import built, several
 from holue.live.version import GalleryVersion
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
@@ -39,13 +36,14 @@ from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.recognition.state.state_cell import StateCell
+from holue.store.closing import Closing
 from holue.store.protocol import Store
 from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId
 
 T = TypeVar("T")
 
 
-class LiveGallery:
+class LiveGallery(Closing):
     """Made by :func:`holue.open`; a context manager.
 
     A change is durable in the store first; then the new version becomes visible in one assignment. Readers never wait and never
@@ -89,14 +87,6 @@ class LiveGallery:
                     self._follower.keep_templates()
             finally:
                 self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # Reading
 
@@ -408,8 +398,3 @@ class LiveGallery:
             raise InvalidConcentrationError(
                 "weighting='concentration' needs concentration, one per sample; pass it, or open with weighting='uniform'"
             )
-
-
-def several(ids: SubjectId | Iterable[SubjectId]) -> Iterable[SubjectId]:
-    """A single id as a list of one; a string is an id, not its letters."""
-    return [ids] if isinstance(ids, str | int | np.integer) else ids

@@ -96,7 +96,7 @@ def restore(snapshot: str | os.PathLike[str], path: str | os.PathLike[str]) -> L
     """
     source, name = os.fspath(snapshot), os.fspath(path)
     if _is_url(source) or _is_url(name):
-        from holue.store.postgres import moving
+        from holue.store.postgres.upkeep import moving
 
         moving.restore(source, name)
     else:

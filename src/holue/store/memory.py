@@ -12,8 +12,7 @@ import secrets
 import time as clock
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -200,14 +199,6 @@ class MemoryStore(Verbs):
 
     def close(self) -> None:
         """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def version(self) -> int:
@@ -397,9 +388,9 @@ class MemoryStore(Verbs):
         state, before = self._memory.versions[version], self._memory.versions[version - 1]
         subjects = [*state.touched_subjects, *range(before.next_subject, state.next_subject)]
         samples = [*state.touched_samples, *range(before.next_sample, state.next_sample)]
-        erased = self._memory.erased
-        owners = {sample: owner for sample, (owner, _) in state.samples.items() if owner not in erased}
-        numbers = [np.array(n, np.int64) for n in (subjects, samples, [owners.get(s, NOBODY) for s in samples])]
+        owners = [state.samples.get(sample, (NOBODY, 0))[0] for sample in samples]
+        moved_to = [NOBODY if owner in self._memory.erased else owner for owner in owners]
+        numbers = [np.array(n, np.int64) for n in (subjects, samples, moved_to)]
         return Change(version, state.kind, state.time, state.by, numbers[0], numbers[1], numbers[2], state.undoes)
 
     def _copy(self) -> MemoryStore:

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import time as clock
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
@@ -18,13 +18,14 @@ import numpy as np
 
 from holue.errors import ConflictError, InvalidEmbeddingsError, InvalidParameterError, InvalidSubjectsError
 from holue.store.batch import Batch, SampleFields, check_batch
+from holue.store.closing import Closing
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit, renamed, undo_edit
 from holue.store.state import State
 from holue.store.values import UNCHANGED, Enrolled, Problem, Receipt, Subject, SubjectId, Unchanged
 
 
-class Verbs(ABC):
+class Verbs(Closing):
     """The verbs that change a store, over the few questions that a home answers inside a transaction."""
 
     dim: int

@@ -1,1 +1,1 @@
-"""One file per command."""
+"""One file per command, in folders by what they work on."""

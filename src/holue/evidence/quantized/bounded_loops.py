@@ -29,6 +29,7 @@ from holue.evidence.kernels.exponential_sums import (
     _maximum_of_two,
     _power_of_two,
 )
+from holue.evidence.kernels.holes import first_bit
 from holue.evidence.kernels.simd import (
     FLOATS,
     INT32,
@@ -173,27 +174,17 @@ def _higher(typing_context, keys, at, bar):
     return types.uint32(keys, _INDEX, types.float32), generate
 
 
-@intrinsic
-def _first_bit(typing_context, bits):
-    """The place of the lowest bit that is set."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.zext(builder.cttz(arguments[0], ir.IntType(1)(1)), INT64)
-
-    return _INDEX(types.uint32), generate
-
-
 @njit(cache=True, nogil=True)
-def _list(scratch, size, numbers, i, keys, subjects):
-    """Put the first keys of a chunk, of subjects ``numbers``, among the highest of probe ``i``; the rest of ``scratch`` is −inf.
+def _list(scratch, size, numbers, places, i, keys, subjects):
+    """Put the first keys of a chunk, of subjects ``numbers[places]``, among the highest of probe ``i``.
 
-    A subject with an equal key stays behind those that came before it.
+    The rest of ``scratch`` is −inf. A subject with an equal key stays behind those that came before it.
     """
     last = keys.shape[1] - 1
     for at in range(0, size, _STEP):
         found = _higher(scratch, at, np.float32(keys[i, last]))
         while found:
-            j = at + _first_bit(found)
+            j = at + first_bit(found)
             found &= found - np.uint32(1)
             key, place = scratch[j], last
             if key > keys[i, last]:
@@ -202,7 +193,7 @@ def _list(scratch, size, numbers, i, keys, subjects):
                     subjects[i, place] = subjects[i, place - 1]
                     place -= 1
                 keys[i, place] = key
-                subjects[i, place] = numbers[j]
+                subjects[i, place] = numbers[places[j]]
 
 
 @njit(cache=True, nogil=True)
@@ -221,11 +212,12 @@ def _round_to_keys(row, errors, keys):
 
 
 @njit(cache=True, nogil=True)
-def absorb_scores(scores, width, errors, numbers, scratch, bounded):
+def absorb_scores(scores, width, errors, numbers, places, scratch, bounded):
     """Add the first ``width`` columns of ``scores`` to the highest keys and the seven sums.
 
-    ``errors`` and ``numbers`` (width,) are those of the columns' rows. ``scratch`` (CHUNK,) is for the keys of a chunk: made anew
-    for each, it would cost a tenth of a scan of one probe.
+    ``errors`` (width,) are those of the columns' rows, and ``places`` (width,) say which rows these are. ``numbers`` are the
+    rows' own, read for the few that are kept. ``scratch`` (CHUNK,) is for the keys of a chunk: made anew for each, it would cost
+    a tenth of a scan of one probe.
     """
     keys, subjects, sharpness, slope, peak, sums = bounded
     last = keys.shape[1] - 1
@@ -237,7 +229,7 @@ def absorb_scores(scores, width, errors, numbers, scratch, bounded):
             scratch[size:] = -np.inf
             most = _round_to_keys(row, error, scratch)
             if most > keys[i, last]:
-                _list(scratch, size, numbers[start:], i, keys, subjects)
+                _list(scratch, size, numbers, places[start:], i, keys, subjects)
             if most > peak[i]:
                 best = _maximum(row)
                 if best > peak[i]:
@@ -251,7 +243,7 @@ def absorb_scores(scores, width, errors, numbers, scratch, bounded):
 
 
 @njit(cache=True, nogil=True)
-def absorb_probes(scores, at, width, errors, numbers, scratch, bounded):
+def absorb_probes(scores, at, width, errors, numbers, places, scratch, bounded):
     """``absorb_scores`` for some of the probes, from ``at`` on: as many as there are, and as ``scores`` has rows for."""
     last = min(at + scores.shape[0], bounded.keys.shape[0])
     own = slice(at, last)
@@ -263,7 +255,7 @@ def absorb_probes(scores, at, width, errors, numbers, scratch, bounded):
         bounded.peak[own],
         bounded.sums[own],
     )
-    absorb_scores(scores[: last - at], width, errors, numbers, scratch, part)
+    absorb_scores(scores[: last - at], width, errors, numbers, places, scratch, part)
 
 
 @njit(cache=True, nogil=True)

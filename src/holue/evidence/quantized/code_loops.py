@@ -40,7 +40,8 @@ class Span(NamedTuple):
 class ChunkScratch(NamedTuple):
     """Scratch buffers for one chunk of rows."""
 
-    holes: npt.NDArray[np.int64]  # (3, CHUNK) which columns move to where somebody has left, and numbers
+    holes: npt.NDArray[np.int64]  # (3, CHUNK) which columns move to where somebody has left
+    places: npt.NDArray[np.int64]  # (CHUNK,) which row each column is of: its own, but for those that have moved
     errors: npt.NDArray[np.float32]  # (CHUNK,) of those who have not left
     keys: npt.NDArray[np.float32]  # (CHUNK,)
 
@@ -86,15 +87,14 @@ def unpack(codes, begin, width, scratch):
 def chunk_scratch():
     """Scratch buffers, made once for a span."""
     holes = np.empty((3, CHUNK), dtype=np.int64)
-    return ChunkScratch(holes, np.empty(CHUNK, dtype=np.float32), np.empty(CHUNK, dtype=np.float32))
+    return ChunkScratch(holes, np.arange(CHUNK), np.empty(CHUNK, dtype=np.float32), np.empty(CHUNK, dtype=np.float32))
 
 
 @njit(cache=True, nogil=True)
 def find_living(span, begin, width, scratch):
-    """How many of the rows ``begin .. begin + width`` have not left, and how many columns move; numbers and errors follow."""
+    """How many of the rows ``begin .. begin + width`` have not left, and how many columns move; errors follow."""
     count, moves = find_holes(span.gone, begin, width, scratch.holes)
     if count < width:
-        fill_holes(span.numbers, begin, count, scratch.holes, moves, scratch.holes[2])
         fill_holes(span.errors, begin, count, scratch.holes, moves, scratch.errors)
     return count, moves
 
@@ -102,12 +102,18 @@ def find_living(span, begin, width, scratch):
 @njit(cache=True, nogil=True)
 def absorb_rows(scores, at, span, begin, width, scratch, count, moves, bounded):
     """Add the scores of those of the rows ``begin .. begin + width`` who have not left, with the probes from ``at`` on."""
+    rows = slice(begin, begin + width)
+    numbers, places = span.numbers[rows], scratch.places
     if count == width:
-        rows = slice(begin, begin + width)
-        absorb_probes(scores, at, width, span.errors[rows], span.numbers[rows], scratch.keys, bounded)
+        absorb_probes(scores, at, width, span.errors[rows], numbers, places, scratch.keys, bounded)
     else:
         move_columns(scores, scratch.holes, moves)
-        absorb_probes(scores, at, count, scratch.errors, scratch.holes[2], scratch.keys, bounded)
+        # Numbers are not copied: few are read, and they would be as much memory as a sixtieth of the codes.
+        for k in range(moves):
+            places[scratch.holes[0, k]] = scratch.holes[1, k]
+        absorb_probes(scores, at, count, scratch.errors, numbers, places, scratch.keys, bounded)
+        for k in range(moves):
+            places[scratch.holes[0, k]] = scratch.holes[0, k]
 
 
 @njit(cache=True, nogil=True)

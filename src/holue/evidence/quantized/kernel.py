@@ -226,12 +226,11 @@ class UnpackedProductKernel:
         for begin in range(span.first, span.last, PRODUCT_BLOCK):
             width = min(PRODUCT_BLOCK, span.last - begin)
             rows, block = scratch[1][:width], slice(begin, begin + width)
-            numbers, errors = span.numbers[block], span.errors[block]
+            errors, places = span.errors[block], np.arange(width)
             holes = holes_scratch(width if len(span.gone) else 0)
             count, moves = find_holes(span.gone, begin, width, holes)
             if count < width:
-                numbers, errors = holes[2], np.empty(width, dtype=np.float32)
-                fill_holes(span.numbers, begin, count, holes, moves, numbers)
+                errors, places[holes[0, :moves]] = np.empty(width, dtype=np.float32), holes[1, :moves]
                 fill_holes(span.errors, begin, count, holes, moves, errors)
             if reads_halves():
                 unpack(span.codes, begin, width, rows)
@@ -243,4 +242,4 @@ class UnpackedProductKernel:
                 np.matmul(probes, rows.T, out=scores)
                 move_columns(scores, holes, moves)
                 own = sums.rows(slice(at, at + PROBE_BLOCK))
-                absorb_scores(scores, count, errors, numbers, scratch[2], own.arrays)
+                absorb_scores(scores, count, errors, span.numbers[block], places, scratch[2], own.arrays)

@@ -66,11 +66,28 @@ def _likely_pairs(left: LeftOut, near: Rows, cosine: Float64Array) -> tuple[Rows
     else:
         score, same = agreement.between(near, cosine), SamePerson.of(agreement.of_halves, HEAVY_TAIL)
     best, flat = score.max(axis=1), score.ravel()
+    place = score.argmax(axis=1)
+    favour = favour_of_mutual(near[np.arange(len(near)), place], best, same)
     # A person enrolled three times has two partners: every neighbour is judged, by what the best of each subject teach.
-    probability = Faults.fitted(best, np.zeros(len(best)), best, same, len(near) - 1).probability(flat)
+    faults = Faults.fitted(best, favour, best, same, len(near) - 1)
+    further = np.where(np.arange(near.shape[1]) == place[:, None], favour[:, None], 0.0)
+    probability = faults.probability(flat, further.ravel())
     pairs = np.sort(np.column_stack([np.repeat(np.arange(len(near)), near.shape[1]), near.ravel()]), axis=1)
     likely = np.flatnonzero(probability >= LIKELY)
     likely = likely[np.argsort(-flat[likely], kind="stable")]
     _, first = np.unique(pairs[likely], axis=0, return_index=True)
     chosen = likely[np.sort(first)]
     return pairs[chosen], probability[chosen]
+
+
+def favour_of_mutual(partner: Rows, best: Float64Array, same: SamePerson) -> Float64Array:
+    """Log-odds (K,) for one person where a subject and its best other are each other's best: two enrolments of a person are.
+
+    Two people are only sometimes, at the rate seen among those who are likely to be two. Who is not mutual is not held against
+    a pair: of a person enrolled three times two pairs are not.
+    """
+    mutual = partner[partner] == np.arange(len(partner))
+    plain = Faults.fitted(best, np.zeros(len(best)), best, same, len(best) - 1)
+    strangers = plain.probability(best) < LIKELY
+    rate = (mutual[strangers].sum() + 1) / (strangers.sum() + 2)
+    return np.where(mutual, -np.log(rate), 0.0)

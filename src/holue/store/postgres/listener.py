@@ -8,7 +8,7 @@ import threading
 from contextlib import suppress
 
 from holue.store.postgres.address import Address
-from holue.store.postgres.replica import Replica
+from holue.store.postgres.local.replica import Replica
 from holue.store.postgres.server import Server
 
 HEARTBEAT = 5.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from holue.errors import HolueError, MissingDependencyError, StoreError, StoreLockedError, StoreUnavailableError
 from holue.store.postgres.address import Address
 from holue.store.postgres.binary import decode, encode
+from holue.store.values import SubjectId
 
 if TYPE_CHECKING:
     import psycopg
@@ -79,7 +81,7 @@ class Server:
     def insert(self, table: str, names: str, types: Sequence[str], columns: Sequence[Any]) -> None:
         """Insert rows, given as columns, by binary COPY; a few by INSERT, which takes fewer messages."""
         if table in _WITH_ID:
-            columns = [columns[0], [json.dumps(name, ensure_ascii=False) for name in columns[1]], *columns[2:]]
+            columns = [columns[0], list(map(id_as_json, columns[1])), *columns[2:]]
         if len(columns[0]) <= FEW:
             rows = zip(*(_plain(column) for column in columns), strict=True)
             with self.connect().cursor() as cursor:
@@ -160,6 +162,15 @@ class Server:
             explained = StoreError(f"{verb} failed: {what}; nothing of this was kept")
         explained.__cause__ = error
         return explained
+
+
+def id_as_json(name: SubjectId) -> str:
+    """A string or an integer as JSON, as ``json.dumps`` writes it, without the twentyfold cost of making an encoder each time.
+
+    >>> id_as_json("ann"), id_as_json(7)
+    ('"ann"', '7')
+    """
+    return encode_basestring(name) if isinstance(name, str) else int.__repr__(name)
 
 
 def _plain(column: Any) -> Sequence[Any]:

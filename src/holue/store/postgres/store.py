@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self, TypeVar
 
 from holue.errors import InvalidParameterError, StoreError, StoreUnavailableError
 from holue.store.edit import Edit
-from holue.store.postgres import erasure, maintenance, moving, schema, verification
+from holue.store.postgres import schema
 from holue.store.postgres.address import Address
-from holue.store.postgres.folder import Derived
 from holue.store.postgres.listener import Listener
-from holue.store.postgres.replica import Replica
+from holue.store.postgres.local.folder import Derived
+from holue.store.postgres.local.replica import Replica
 from holue.store.postgres.server import Server
+from holue.store.postgres.upkeep import erasure, maintenance, moving, verification
 from holue.store.sqlite.home import DERIVED, Home
 from holue.store.sqlite.reader import Reader
+from holue.store.sqlite.reading import read_status
 from holue.store.sqlite.tables import Tables
 from holue.store.values import Problem, Receipt, Status
 from holue.store.verbs import Verbs
@@ -95,14 +96,6 @@ class PostgresStore(Reader, Verbs):
             self._replica.close()
             self._replica = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     # Following
 
     def refresh(self) -> int:
@@ -129,21 +122,11 @@ class PostgresStore(Reader, Verbs):
     def status(self) -> Status:
         """The store in numbers; ``bytes`` are the server's, as far as it was asked last."""
         replica = self._open()
-
-        def read(home: Home) -> Status:
-            one = home.database.one
-            names = home.database.run("SELECT name FROM artifact ORDER BY name")
-            return Status(
-                home.tables.last_version(), home.tables.oldest_version(), self.dim, self.model,
-                one("SELECT count(*) FROM subject"), one("SELECT count(*) FROM sample"), one("SELECT count(*) FROM range"),
-                self._bytes, replica.copy.snapshots, tuple(row[0] for row in names), replica.age,
-            )  # fmt: skip
-
         try:
             self._bytes = self._queue.alone(lambda: schema.size(replica.server))
         except StoreUnavailableError:
             replica.server.close()
-        return self._read(read)
+        return self._read(lambda home: read_status(home, self._bytes, replica.copy.snapshots, replica.age))
 
     def verify(self) -> list[Problem]:
         """Read every row on the server, and every byte of the local copy, and compare checksums."""

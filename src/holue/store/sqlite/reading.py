@@ -12,7 +12,7 @@ from holue.errors import CorruptStoreError
 from holue.store.sqlite.files.block import Block, join_blocks
 from holue.store.sqlite.files.ranges import Range
 from holue.store.sqlite.home import Home
-from holue.store.values import Float32Array, Int64Array, Receipt, Sample, Searched, Segment, Subject, SubjectId
+from holue.store.values import Float32Array, Int64Array, Receipt, Sample, Searched, Segment, Status, Subject, SubjectId
 from holue.store.view import View
 
 Read = Callable[[Callable[[Home], Any]], Any]
@@ -112,6 +112,17 @@ def read_rows(home: Home, numbers: Int64Array) -> Float32Array:
     if seen < len(numbers):
         raise CorruptStoreError("samples are in no segment; run verify")
     return rows
+
+
+def read_status(home: Home, n_bytes: int, snapshots: tuple[str, ...], age: float | None = None) -> Status:
+    """A home in numbers, beside those that its files or its server know."""
+    one = home.database.one
+    names = home.database.run("SELECT name FROM artifact ORDER BY name")
+    return Status(
+        home.tables.last_version(), home.tables.oldest_version(), home.dim, home.model, one("SELECT count(*) FROM subject"),
+        one("SELECT count(*) FROM sample"), one("SELECT count(*) FROM range"), n_bytes, snapshots,
+        tuple(row[0] for row in names), age,
+    )  # fmt: skip
 
 
 def read_receipts(home: Home) -> list[Receipt]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from holue.errors import CorruptStoreError, HolueError, InvalidParameterError, StoreError
@@ -23,6 +22,7 @@ from holue.store.sqlite.files.head import write_head
 from holue.store.sqlite.files.lock import WriterLock
 from holue.store.sqlite.home import DATABASE, SEGMENTS, SNAPSHOTS, Home, refuse, require_store
 from holue.store.sqlite.reader import Reader
+from holue.store.sqlite.reading import read_status
 from holue.store.sqlite.tables import Tables
 from holue.store.sqlite.upkeep import compaction, erasure, recovery, snapshots
 from holue.store.sqlite.upkeep.verification import damage_of, find_damage
@@ -133,28 +133,10 @@ class SqliteStore(Reader, Verbs):
             self._lock.release()
             self._lock = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def status(self) -> Status:
         """The store in numbers."""
-
-        def read(home: Home) -> Status:
-            one = home.database.one
-            names = home.database.run("SELECT name FROM artifact ORDER BY name")
-            return Status(
-                home.tables.last_version(), home.tables.oldest_version(), self.dim, self.model,
-                one("SELECT count(*) FROM subject"), one("SELECT count(*) FROM sample"), one("SELECT count(*) FROM range"),
-                sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file()),
-                snapshots.names(self.path), tuple(row[0] for row in names),
-            )  # fmt: skip
-
-        return self._read(read)
+        n_bytes = sum(path.stat().st_size for path in self.path.rglob("*") if path.is_file())
+        return self._read(lambda home: read_status(home, n_bytes, snapshots.names(self.path)))
 
     def verify(self) -> list[Problem]:
         """Read every byte and compare checksums; the damage found, with the subjects concerned."""

@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 
 from holue.store.postgres.binary import BYTES, INT
-from holue.store.postgres.delta import as_rows
+from holue.store.postgres.local.delta import as_rows
 from holue.store.postgres.schema import COLUMNS, TYPES, snapshots
 from holue.store.postgres.server import Server
 from holue.store.sqlite.database import row_checksum

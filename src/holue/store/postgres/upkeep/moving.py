@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from holue.errors import StoreError
-from holue.store.postgres import maintenance, schema
+from holue.store.postgres import schema
 from holue.store.postgres.address import SCHEMES, Address
-from holue.store.postgres.copy import LocalCopy
-from holue.store.postgres.delta import CopySide, ServerSide, carry
+from holue.store.postgres.local.copy import LocalCopy
+from holue.store.postgres.local.delta import CopySide, ServerSide, carry
 from holue.store.postgres.schema import COLUMNS, TYPES
 from holue.store.postgres.server import Server
+from holue.store.postgres.upkeep import maintenance
 from holue.store.sqlite.database import connect_sqlite
 from holue.store.sqlite.files.disk import Disk
 from holue.store.sqlite.home import Home, refuse

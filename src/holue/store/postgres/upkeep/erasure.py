@@ -20,9 +20,9 @@ import numpy as np
 from holue.errors import ErasureIncompleteError
 from holue.store.edit import Edit
 from holue.store.postgres import schema
-from holue.store.postgres.maintenance import maintaining, rewrite
-from holue.store.postgres.replica import Replica
+from holue.store.postgres.local.replica import Replica
 from holue.store.postgres.server import Server, driver
+from holue.store.postgres.upkeep.maintenance import maintaining, rewrite
 from holue.store.sqlite.reading import read_receipts
 from holue.store.sqlite.upkeep.erasure import digest, ids_of, rows_of, samples_of, take_out, with_earlier_names
 from holue.store.values import Float32Array, Receipt, Searched

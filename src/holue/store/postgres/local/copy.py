@@ -17,9 +17,9 @@ import numpy as np
 from holue.errors import StoreError
 from holue.store.commit import CommitQueue
 from holue.store.postgres.binary import BYTES, INT, TEXT
-from holue.store.postgres.delta import CopySide, ServerSide, as_rows, carry
-from holue.store.postgres.folder import Folder, Seen, delete_kept
-from holue.store.postgres.gathering import Gathering
+from holue.store.postgres.local.delta import CopySide, ServerSide, as_rows, carry
+from holue.store.postgres.local.folder import Folder, Seen, delete_kept
+from holue.store.postgres.local.gathering import Gathering
 from holue.store.postgres.schema import COLUMNS, TYPES, Head
 from holue.store.postgres.server import Row, Server
 from holue.store.sqlite.database import Database, connect_sqlite

@@ -19,9 +19,9 @@ from holue.store.commit import CommitQueue
 from holue.store.edit import Edit
 from holue.store.postgres import schema
 from holue.store.postgres.address import Address
-from holue.store.postgres.copy import LocalCopy
-from holue.store.postgres.delta import CopySide, ServerSide, carry
-from holue.store.postgres.folder import Seen
+from holue.store.postgres.local.copy import LocalCopy
+from holue.store.postgres.local.delta import CopySide, ServerSide, carry
+from holue.store.postgres.local.folder import Seen
 from holue.store.postgres.schema import COLUMNS, TYPES
 from holue.store.postgres.server import Server, driver
 from holue.store.sqlite.files.block import row_checksums

@@ -1,0 +1,1 @@
+"""The commands from images and recordings to embeddings."""

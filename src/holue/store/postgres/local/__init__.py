@@ -1,0 +1,1 @@
+"""The local copy of a gallery on a server, and how it follows."""

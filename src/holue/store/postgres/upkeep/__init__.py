@@ -1,0 +1,1 @@
+"""Upkeep of the whole gallery: erasure, snapshots, verification, moving between homes."""
