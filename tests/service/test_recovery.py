@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import holue
 from holue.cli.app import app
 from holue.cli.commands.gallery import service_ledger
+from holue.service.app import create_app
 from holue.service.ledger.audit_chain import Entry, Event
 from holue.service.ledger.ledger import Ledger
 from holue.service.ledger.recovery import BEGUN, NOT_DONE, RECOVERED
@@ -220,3 +222,15 @@ def test_a_kill_before_the_first_row_was_noted_beside_the_ledger_is_no_tampering
         (tmp_path / "service" / "head").unlink()
     with Ledger.open(tmp_path) as ledger:
         assert [found.kind for found in ledger.audit_log.verify()] == ["replaced"], "a file that was removed is told"
+
+
+def test_a_new_gallery_has_one_row_that_says_so(tmp_path: Path) -> None:
+    service = Service(ServiceSettings(galleries=str(tmp_path))).open()
+    assert service.first_key is not None
+    with TestClient(create_app(service=service), headers={"x-api-key": service.first_key.text}) as client:
+        assert client.post("/v1/galleries", json={"name": "door", "dim": 4}).status_code == 201
+    service.close()
+    for _ in range(2):
+        service = Service(ServiceSettings(galleries=str(tmp_path))).open()
+        assert [(one.action, one.decision) for one in service.galleries.get("door").log.entries()] == [("create", None)]
+        service.close()
