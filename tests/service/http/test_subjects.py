@@ -56,6 +56,8 @@ def test_samples_are_added_replaced_and_removed(api: Api, people: People) -> Non
     listed = api.get(f"{at('ann')}/samples").json()["samples"]
     assert [each["origin"] for each in listed] == [None, "desk", "desk"]
     assert listed[1]["enrolled_by"].endswith("/admin")
+    assert [api.get(f"{at('ann')}/samples/{each['number']}").json() for each in listed] == listed
+    assert api.get(f"{at('p1')}/samples/{listed[0]['number']}").status_code == 404, "it is somebody else's"
     assert api.delete(f"{at('ann')}/samples/{listed[0]['number']}").status_code == 200
     assert api.delete(f"{at('ann')}/samples/{listed[0]['number']}").status_code == 404
     assert api.put(f"{at('ann')}/samples", json={"samples": rows[:1]}).status_code == 200
