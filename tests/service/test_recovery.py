@@ -18,12 +18,15 @@ import holue
 from holue.cli.app import app
 from holue.cli.commands.gallery import service_ledger
 from holue.service.app import create_app
+from holue.service.ledger import recovery
 from holue.service.ledger.audit_chain import Entry, Event
 from holue.service.ledger.ledger import Ledger
 from holue.service.ledger.recovery import BEGUN, NOT_DONE, RECOVERED
 from holue.service.roles import Role
 from holue.service.service import Service
 from holue.service.settings import ServiceSettings
+from holue.store.memory import MemoryStore
+from holue.store.reference import made_for
 
 CRASH = """
 import os, signal, sys
@@ -197,9 +200,6 @@ def test_a_change_of_the_ledger_and_its_row_are_one_transaction(tmp_path: Path) 
 
 def test_the_same_request_id_twice_hides_no_missing_row(tmp_path: Path) -> None:
     """Callers may name their requests as they like, all the same too."""
-    from holue.store.memory import MemoryStore
-    from holue.store.reference import made_for
-
     store = MemoryStore(dim=2)
     with Ledger.open(tmp_path) as ledger:
         with made_for("same"):
@@ -234,3 +234,31 @@ def test_a_new_gallery_has_one_row_that_says_so(tmp_path: Path) -> None:
         service = Service(ServiceSettings(galleries=str(tmp_path))).open()
         assert [(one.action, one.decision) for one in service.galleries.get("door").log.entries()] == [("create", None)]
         service.close()
+
+
+def test_many_operations_are_looked_at_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "AT_ONCE", 3)
+    store = MemoryStore(dim=2)
+    with Ledger.open(tmp_path) as ledger:
+        for number in range(8):
+            with made_for(f"r{number}"):
+                began = time.time()
+                store.enroll([[1, number]], [f"p{number}"], by="aa/enroller")
+                if number % 2:
+                    ledger.audit_log.append([Event("enroll", "aa/enroller", f"r{number}", began, time.time())])
+        assert len(ledger.recovery.missing("door", store)) == 4
+        assert [one.request_id for one in ledger.recovery.recover("door", store)] == ["r0", "r2", "r4", "r6"]
+        assert ledger.recovery.recover("door", store) == ledger.recovery.missing("door", store) == []
+        assert ledger.problems() == []
+
+
+def test_an_erasure_that_began_long_ago_and_was_made_just_now_is_awaited(tmp_path: Path) -> None:
+    store = MemoryStore(dim=2)
+    store.enroll([[1, 0]], ["ann"])
+    with Ledger.open(tmp_path) as ledger:
+        began = time.time() - 700
+        ledger.audit_log.append([Event("erase", "aa/enroller", "r1", began, began, decision=BEGUN)])
+        with made_for("r1"):
+            store.erase(["ann"], by="aa/enroller")
+        assert ledger.recovery.recover("door", store, before=time.time() - 600) == []
+        assert [one.decision for one in ledger.recovery.recover("door", store)] == [RECOVERED]
