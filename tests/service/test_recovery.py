@@ -158,6 +158,9 @@ def test_verifying_the_log_tells_of_rows_that_are_missing_and_of_rows_that_were_
     told = CliRunner().invoke(app, ["log", place, "--verify"])
     assert "no row yet" not in told.output
     assert "1 of them were added at a start" in told.output
+    listed = CliRunner().invoke(app, ["log", place]).output
+    assert listed.count("remove, 1 subject") == 1
+    assert not [line for line in listed.splitlines() if line.split("  ")[1].startswith("change")]
     assert "no row was changed" in told.output
 
 
