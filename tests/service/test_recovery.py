@@ -11,17 +11,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 import holue
 from holue.cli.app import app
 from holue.cli.commands.gallery import service_ledger
+from holue.service.app import create_app
+from holue.service.ledger import recovery
 from holue.service.ledger.audit_chain import Entry, Event
 from holue.service.ledger.ledger import Ledger
 from holue.service.ledger.recovery import BEGUN, NOT_DONE, RECOVERED
 from holue.service.roles import Role
 from holue.service.service import Service
 from holue.service.settings import ServiceSettings
+from holue.store.memory import MemoryStore
+from holue.store.reference import made_for
 
 CRASH = """
 import os, signal, sys
@@ -153,6 +158,9 @@ def test_verifying_the_log_tells_of_rows_that_are_missing_and_of_rows_that_were_
     told = CliRunner().invoke(app, ["log", place, "--verify"])
     assert "no row yet" not in told.output
     assert "1 of them were added at a start" in told.output
+    listed = CliRunner().invoke(app, ["log", place]).output
+    assert listed.count("remove, 1 subject") == 1
+    assert not [line for line in listed.splitlines() if line.split("  ")[1].startswith("change")]
     assert "no row was changed" in told.output
 
 
@@ -195,9 +203,6 @@ def test_a_change_of_the_ledger_and_its_row_are_one_transaction(tmp_path: Path) 
 
 def test_the_same_request_id_twice_hides_no_missing_row(tmp_path: Path) -> None:
     """Callers may name their requests as they like, all the same too."""
-    from holue.store.memory import MemoryStore
-    from holue.store.reference import made_for
-
     store = MemoryStore(dim=2)
     with Ledger.open(tmp_path) as ledger:
         with made_for("same"):
@@ -220,3 +225,43 @@ def test_a_kill_before_the_first_row_was_noted_beside_the_ledger_is_no_tampering
         (tmp_path / "service" / "head").unlink()
     with Ledger.open(tmp_path) as ledger:
         assert [found.kind for found in ledger.audit_log.verify()] == ["replaced"], "a file that was removed is told"
+
+
+def test_a_new_gallery_has_one_row_that_says_so(tmp_path: Path) -> None:
+    service = Service(ServiceSettings(galleries=str(tmp_path))).open()
+    assert service.first_key is not None
+    with TestClient(create_app(service=service), headers={"x-api-key": service.first_key.text}) as client:
+        assert client.post("/v1/galleries", json={"name": "door", "dim": 4}).status_code == 201
+    service.close()
+    for _ in range(2):
+        service = Service(ServiceSettings(galleries=str(tmp_path))).open()
+        assert [(one.action, one.decision) for one in service.galleries.get("door").log.entries()] == [("create", None)]
+        service.close()
+
+
+def test_many_operations_are_looked_at_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recovery, "AT_ONCE", 3)
+    store = MemoryStore(dim=2)
+    with Ledger.open(tmp_path) as ledger:
+        for number in range(8):
+            with made_for(f"r{number}"):
+                began = time.time()
+                store.enroll([[1, number]], [f"p{number}"], by="aa/enroller")
+                if number % 2:
+                    ledger.audit_log.append([Event("enroll", "aa/enroller", f"r{number}", began, time.time())])
+        assert len(ledger.recovery.missing("door", store)) == 4
+        assert [one.request_id for one in ledger.recovery.recover("door", store)] == ["r0", "r2", "r4", "r6"]
+        assert ledger.recovery.recover("door", store) == ledger.recovery.missing("door", store) == []
+        assert ledger.problems() == []
+
+
+def test_an_erasure_that_began_long_ago_and_was_made_just_now_is_awaited(tmp_path: Path) -> None:
+    store = MemoryStore(dim=2)
+    store.enroll([[1, 0]], ["ann"])
+    with Ledger.open(tmp_path) as ledger:
+        began = time.time() - 700
+        ledger.audit_log.append([Event("erase", "aa/enroller", "r1", began, began, decision=BEGUN)])
+        with made_for("r1"):
+            store.erase(["ann"], by="aa/enroller")
+        assert ledger.recovery.recover("door", store, before=time.time() - 600) == []
+        assert [one.decision for one in ledger.recovery.recover("door", store)] == [RECOVERED]

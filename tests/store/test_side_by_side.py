@@ -56,6 +56,7 @@ def test_a_change_carries_the_reference_it_was_made_for(home: Any) -> None:
     assert told[1][1]["request"] == "r1"
     assert (CHANGE, {"version": erased, "kind": "erase", "request": "r1"}) in told
     assert [verb for verb, _ in told] == [CHANGE, "put_artifact", CHANGE, "erase"]
+    assert [one.number for one in store.operations(1, 2)] == [2, 3]
 
 
 def test_threads_that_share_a_commit_keep_their_own_references(home: Any) -> None:

@@ -37,6 +37,8 @@ from holue.service.ledger.ledger import Ledger
 
 DIM = 16
 WRITERS = 4
+PATIENCE = 20.0
+"""Seconds after which a service is killed however few changes it has made."""
 SUBJECTS_AT_MOST = 3000
 """After so many a new gallery is begun, so that opening and comparing stay quick."""
 
@@ -138,7 +140,7 @@ def main() -> None:
     asked.add_argument("--times", type=int, default=100, help="kills")
     asked.add_argument("--seed", type=int, default=0)
     asked.add_argument("--home", choices=["directory", "postgres"], default="directory")
-    asked.add_argument("--longest", type=float, default=1.0, help="seconds of writing before a kill, at most")
+    asked.add_argument("--most", type=int, default=60, help="changes before a kill, at most")
     given = asked.parse_args()
     choose, total = random.Random(given.seed), Counter[str]()
     folder = Path(tempfile.mkdtemp(prefix="holue-kill-service-"))
@@ -166,7 +168,10 @@ def main() -> None:
                 ]
                 for writer in writers:
                     writer.start()
-                time.sleep(choose.uniform(0.02, given.longest))
+                wanted, until = choose.randrange(given.most), time.monotonic() + PATIENCE
+                while sum(writer.done.total() for writer in writers) < wanted and time.monotonic() < until:
+                    time.sleep(0.002)
+                time.sleep(choose.uniform(0, 0.05))
                 os.kill(running.process.pid, signal.SIGKILL)
                 for writer in writers:
                     writer.join()

@@ -24,19 +24,12 @@ class _Certifiable:
         self._version, self._learned_from = version, learned_from
         self.filter_below = version.settings.filter_below
 
-    def examine(
-        self,
-        X: object,
-        concentration: object = None,
-        *,
-        top_k: int = 1,
-        gallery: Gallery | tuple[object, ...] | None = None,
-    ) -> Examination:
-        """Read probes, in a gallery of their own where one is given."""
+    def examine(self, X: object, concentration: object = None, *, top_k: int = 1, **where: Any) -> Examination:
+        """Read probes, in a ``gallery`` of their own where one is given."""
         moment = self._version.moment
-        if gallery is not None:  # which is not turned as the rows of a protected gallery are
+        if where.get("gallery") is not None:  # which is not turned as the rows of a protected gallery are
             moment = Moment(moment.settings, moment.state, moment.cell)
-        seen = moment.examine(X, concentration, top_k=top_k, gallery=gallery)
+        seen = moment.examine(X, concentration, top_k=top_k, **where)
         return replace(seen, calibration_fingerprints=self._learned_from)
 
     def certify(self, certificate: RiskCertificate, examination: Examination) -> None:

@@ -64,7 +64,7 @@ class LiveGallery(Closing):
         self.rotation = rotation_of(store)
         self.store: Store = store if self.rotation is None else cast(Store, ProtectedStore(store, self.rotation))
         self.read_only = read_only
-        self.settings = settings_of(store, given)
+        self._given, self.settings = given, settings_of(store, given)
         self._cell = StateCell()
         self._calibrations = Calibrations(store)
         self._learned_from: dict[int, Fingerprints | None] = {}  # of the calibrations that this process made
@@ -180,6 +180,10 @@ class LiveGallery(Closing):
         """Follow what another process has written since; returns the version that answers now."""
         with self._lock:
             self.store.refresh()
+            kept = settings_of(self.store, self._given)
+            if kept != self.settings:
+                now, self.settings = self._current, kept
+                self._current = self._version_of(now.version, now.gallery, now.calibrated)
             self._follow(self._newest_calibration(self._current.calibrated))
             return self._current.version
 
@@ -281,7 +285,7 @@ class LiveGallery(Closing):
             )
         with self._lock:
             keep_settings(self.store, {**plain_settings(self.settings), **given}, by=by)
-            self.settings = settings_of(self.store, {})
+            self._given, self.settings = {}, settings_of(self.store, {})
             now = self._current
             self._current = self._version_of(now.version, now.gallery, now.calibrated)
 

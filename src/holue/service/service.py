@@ -58,6 +58,9 @@ class Service:
                 self.embedder = FileEmbedder.open(self.settings.embedder, self.settings.limits)
             self.reader = ProbeReader(self.settings.limits, self.embedder)
             self.galleries.open_all()
+            for opened in self.galleries:
+                if not opened.live.read_only:
+                    self._recover(opened.name, opened.live, opened.ledger, on_server=opened.following is not None)
             self.ledger = self._own_ledger()
             keys = self.ledger.keys if self.settings.keys else None
             self.first_key = None if keys is None else keys.first()
@@ -148,23 +151,18 @@ class Service:
             place, review_share=reviews.share, review_people=reviews.people,
             keep_strangers=strangers.days * 86_400 or None, rotation=live.rotation,
         )  # fmt: skip
-        on_server = place.startswith(SCHEMES)
-
-        def recover() -> None:
-            # On a server another process may be about to write its row; in a directory nobody else writes.
-            added = ledger.recovery.recover(name, live.store, before=time.time() - RUNNING if on_server else math.inf)
-            if added:
-                logger.warning("%d rows that a crash left out were added to the audit log", len(added))
-
-        try:
-            if not live.read_only:
-                recover()
-        except BaseException:
-            ledger.close()
-            raise
-        following = Following(live, name, recover) if on_server else None
         batcher = Batcher(name, lambda: live.current, ledger.audit_log, self.settings.limits, self.metrics)
+        following = None
+        if place.startswith(SCHEMES):
+            following = Following(live, name, lambda: self._recover(name, live, ledger, on_server=True))
         return Opened(name, live, batcher, ledger, reviews.share, strangers.days > 0, following)
+
+    def _recover(self, name: str, live: LiveGallery, ledger: Ledger, *, on_server: bool) -> None:
+        """Add the rows of the audit log that a crash left out."""
+        # On a server another process may be about to write its row; in a directory nobody else writes.
+        added = ledger.recovery.recover(name, live.store, before=time.time() - RUNNING if on_server else math.inf)
+        if added:
+            logger.warning("%d rows that a crash left out were added to the audit log", len(added))
 
     def _own_ledger(self) -> Ledger:
         """Of the service as a whole: where it runs on one gallery, that gallery's."""

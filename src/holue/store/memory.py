@@ -283,9 +283,9 @@ class MemoryStore(Verbs):
         """The receipts of all erasures."""
         return list(self._receipts)
 
-    def operations(self, after: int = 0) -> list[Operation]:
+    def operations(self, after: int = 0, limit: int | None = None) -> list[Operation]:
         """The operations log: erasures, snapshots, compactions and artifacts; changes have a log of their own."""
-        return self._operations[after:]
+        return self._operations[after:][:limit]
 
     def status(self) -> Status:
         """The store in numbers."""

@@ -149,8 +149,8 @@ class Store(Protocol):
     def artifact(self, name: str) -> bytes | None:
         """A named artifact, for instance a calibration."""
 
-    def operations(self, after: int = 0) -> list[Operation]:
-        """The operations log."""
+    def operations(self, after: int = 0, limit: int | None = None) -> list[Operation]:
+        """The operations log after a number, the first ``limit`` of it."""
 
     def snapshot(self, name: str | None = None, *, by: str | None = None) -> object:
         """A copy of the store as it is now; returns what the home restores it from."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -9,15 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 from starlette.testclient import TestClient
 
 import holue
+from holue.live.calibrations import Calibrations
 from holue.service.app import create_app
 from holue.service.service import Service
 from holue.service.settings import ServiceSettings
 
 from .conftest import DIM, THRESHOLD, People
+from .process import ready, served
 
 
 @contextmanager
@@ -64,21 +68,74 @@ def test_both_homes_give_the_same_answers(tmp_path: Path, postgres: Any, people:
     assert told[0] == told[1]
 
 
-def test_two_services_on_one_server_agree_within_a_second(postgres: Any, people: People) -> None:
-    place = postgres.url("shared")
-    holue.open(place, create=True, dim=DIM, method="galue", threshold=THRESHOLD).close()
-    url = "/v1/galleries/shared"
-    with running(place) as one, running(place, one.headers["x-api-key"]) as other:
+def seen_after(reader: httpx.Client, url: str, version: int, began: float) -> float:
+    """Seconds until a service tells of a version."""
+    while reader.get(url).json()["version"] < version:
+        assert time.monotonic() - began < 20, "the other service never saw the change"
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def test_two_processes_on_one_server_agree_within_a_second(postgres: Any, people: People) -> None:
+    """Of subjects, calibrations and keys; both write."""
+    place, url = postgres.url("shared"), "/v1/galleries/shared"
+    with holue.open(place, create=True, dim=DIM, method="galue", threshold=THRESHOLD) as gallery:
+        gallery.enroll(np.concatenate([people.samples(person, 1) for person in range(100, 104)]), list("abcd"))
+        rows = np.concatenate([people.samples(person, 1, seed=5) for person in range(100, 104)])
+        for _ in range(2):
+            gallery.calibrate(rows, list("abcd"), activate=False)
+    with served(place) as first, served(place) as second, first.client() as one, second.client(first.key) as other:
+        ready(one)
+        ready(other)
+        waits = []
         for person, (writer, reader) in enumerate([(one, other), (other, one)] * 3):
             sample = {"embedding": people.samples(person, 1)[0].tolist()}
             made = writer.post(f"{url}/subjects", json={"subjects": [{"id": f"p{person}", "samples": [sample]}]})
             assert made.status_code == 201, made.text
+            waits.append(seen_after(reader, url, made.json()["version"], time.monotonic()))
+        for number, (writer, reader) in ((1, (one, other)), (2, (other, one))):
+            assert writer.post(f"{url}/calibrations/{number}/activate").status_code == 200
             began = time.monotonic()
-            while reader.get(url).json()["version"] < made.json()["version"]:
-                assert time.monotonic() - began < 5, "the other service never saw the change"
-                time.sleep(0.02)
+            while reader.get(url).json()["calibration"]["number"] != number:
+                assert time.monotonic() - began < 20, "the other service never saw the calibration"
+                time.sleep(0.01)
+            waits.append(time.monotonic() - began)
+        assert one.patch(url, json={"filter_below": 0.25}).status_code == 200
+        began = time.monotonic()
+        while other.get(url).json()["settings"]["filter_below"] != 0.25:
+            assert time.monotonic() - began < 20, "the other service never saw the settings"
+            time.sleep(0.01)
+        waits.append(time.monotonic() - began)
+        assert max(waits) < 1.0, waits
         key = one.post("/v1/keys", json={"role": "viewer"}).json()
         held = {"x-api-key": key["key"]}
         assert other.get(url, headers=held).status_code == 200
         assert one.delete(f"/v1/keys/{key['prefix']}").status_code == 200
         assert other.get(url, headers=held).status_code == 401
+
+
+def test_of_two_processes_that_choose_a_calibration_at_once_no_choice_is_lost(postgres: Any, people: People) -> None:
+    place, url = postgres.url("chosen"), "/v1/galleries/chosen"
+    rows = np.concatenate([people.samples(person, 1) for person in range(4)])
+    with holue.open(place, create=True, dim=DIM, method="galue", threshold=THRESHOLD) as gallery:
+        gallery.enroll(rows, list("abcd"))
+        for _ in range(2):
+            gallery.calibrate(rows, list("abcd"), activate=False)
+    statuses: list[int] = []
+    with running(place) as one, running(place, one.headers["x-api-key"]) as other:
+
+        def choose(client: Any, number: int) -> None:
+            for _ in range(10):
+                answer = client.post(f"{url}/calibrations/{number}/activate")
+                statuses.append(answer.status_code)
+                if answer.status_code == 409:
+                    assert "choose again" in answer.json()["detail"]
+
+        threads = [threading.Thread(target=choose, args=each) for each in ((one, 1), (other, 2))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert set(statuses) <= {200, 409}
+    with holue.open(place) as gallery:
+        assert len(Calibrations(gallery.store).activations()) == statuses.count(200)

@@ -15,7 +15,7 @@ from holue.service.app import create_app
 from holue.service.reference import api_reference
 from holue.service.settings import ServiceSettings
 
-from .test_socket import ready, served
+from .process import ready, served
 
 DOCS = Path(__file__).parents[3] / "docs"
 ADDRESS = "http://127.0.0.1:8075"

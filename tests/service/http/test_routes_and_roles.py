@@ -46,6 +46,7 @@ TABLE: list[tuple[str, str, set[str], Any]] = [
     ("POST", f"{S}/samples", ENROLLER, SAMPLES),
     ("POST", f"{S}/files", ENROLLER, {}),
     ("PUT", f"{S}/samples", ENROLLER, SAMPLES),
+    ("GET", f"{S}/samples/{{sample}}", VIEWING, None),
     ("DELETE", f"{S}/samples/{{sample}}", ENROLLER, None),
     ("POST", "/v1/operations/{operation}/undo", ENROLLER, None),
     ("GET", "/v1/events?gallery=office", VIEWING, None),

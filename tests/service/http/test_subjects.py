@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from holue.service.app import create_app
 
 from .conftest import DIM, Api, People
 
@@ -56,6 +59,8 @@ def test_samples_are_added_replaced_and_removed(api: Api, people: People) -> Non
     listed = api.get(f"{at('ann')}/samples").json()["samples"]
     assert [each["origin"] for each in listed] == [None, "desk", "desk"]
     assert listed[1]["enrolled_by"].endswith("/admin")
+    assert [api.get(f"{at('ann')}/samples/{each['number']}").json() for each in listed] == listed
+    assert api.get(f"{at('p1')}/samples/{listed[0]['number']}").status_code == 404, "it is somebody else's"
     assert api.delete(f"{at('ann')}/samples/{listed[0]['number']}").status_code == 200
     assert api.delete(f"{at('ann')}/samples/{listed[0]['number']}").status_code == 404
     assert api.put(f"{at('ann')}/samples", json={"samples": rows[:1]}).status_code == 200
@@ -202,3 +207,16 @@ def test_an_audit_finds_who_is_enrolled_twice(api: Api, people: People) -> None:
     found = api.post("/v1/galleries/office/audit", json={}).json()["report"]["duplicates"]
     assert {"again", "p3"} in [{each["first"], each["second"]} for each in found]
     assert np.isfinite([each["score"] for each in found]).all()
+
+
+def test_the_list_on_the_page_counts_samples_without_reading_them(
+    api: Api, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert api.post(BASE, json=body(people, 50, "ann", 3)).status_code == 201
+    visitor = TestClient(create_app(service=api.service))
+    assert visitor.post("/sign-in", data={"key": api.key("viewer")["x-api-key"]}).status_code == 200
+    store = api.service.galleries.get("office").live.store
+    monkeypatch.setattr(store, "samples", lambda *_: pytest.fail("the samples of a row were read"))
+    page = visitor.get("/galleries/office/subjects").text
+    row = next(part for part in page.split("<tr") if ">ann<" in part)
+    assert ">3<" in row

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import sqlalchemy as sql
 
@@ -64,31 +65,56 @@ class Recovery:
 
     def missing(self, gallery: str, store: Store, *, before: float = float("inf")) -> list[Event]:
         """The rows that :meth:`recover` would add."""
+        found: list[Event] = []
+        erased: set[str] = set()
         with self._database.reading() as connection:
             mark = _read_mark(connection, store)
-            settled = [one for one in store.operations(mark.operation) if one.time < before]
-            return _missing(connection, gallery, _of_requests(settled), mark.sequence, before)
+            last = mark.operation
+            while part := _part(store, last, before):
+                found += _missing(connection, gallery, part)
+                erased |= _erased(part)
+                last = part[-1].number
+            erased |= _erased(store.operations(last))  # later ones too: their erasures may have begun before
+            return found + _not_done(connection, mark.sequence, before, erased)
 
     def recover(self, gallery: str, store: Store, *, before: float = float("inf")) -> list[Entry]:
         """Add the missing rows of changes made before a time, in seconds since 1970; later ones may be on their way."""
+        erased: set[str] = set()
 
-        def work(connection: sql.Connection) -> list[Entry]:
+        def work(connection: sql.Connection) -> tuple[list[Entry], bool]:
             mark = _read_mark(connection, store)
-            settled = [one for one in store.operations(mark.operation) if one.time < before]
-            newest = sql.select(AUDIT.c.sequence).where(AUDIT.c.ended < before).order_by(AUDIT.c.sequence.desc())
-            head = connection.execute(newest.limit(1)).scalar_one_or_none()
-            added = self._log.extend(
-                connection, _missing(connection, gallery, _of_requests(settled), mark.sequence, before)
-            )
-            _write_mark(
-                connection,
-                _Mark(settled[-1].number if settled else mark.operation, max(head or 0, mark.sequence)),
-            )
-            return added
+            part = _part(store, mark.operation, before)
+            events = _missing(connection, gallery, part)
+            erased.update(_erased(part))
+            if part:
+                mark = replace(mark, operation=part[-1].number)
+            else:  # of erasures that were begun and are not among the operations, later ones too, nothing was done
+                erased.update(_erased(store.operations(mark.operation)))
+                events = _not_done(connection, mark.sequence, before, erased)
+                newest = sql.select(AUDIT.c.sequence).where(AUDIT.c.ended < before).order_by(AUDIT.c.sequence.desc())
+                head = connection.execute(newest.limit(1)).scalar_one_or_none()
+                mark = replace(mark, sequence=max(head or 0, mark.sequence))
+            added = self._log.extend(connection, events)
+            _write_mark(connection, mark)
+            return added, not part
 
-        added = self._database.writing(work)
-        self._log.note(added)
+        added: list[Entry] = []
+        whole = False
+        while not whole:
+            some, whole = self._database.writing(work)
+            self._log.note(some)
+            added += some
         return added
+
+
+def _part(store: Store, after: int, before: float) -> list[Operation]:
+    """The next operations that were made before a time, not all at once: there may be millions."""
+    return list(takewhile(lambda one: one.time < before, store.operations(after, AT_ONCE)))
+
+
+def _erased(operations: Iterable[Operation]) -> set[str]:
+    """The requests of erasures that the store has made."""
+    return {str(one.detail["request"]) for one in _of_requests(operations) if one.detail.get("kind") == ERASE}
 
 
 def _of_requests(operations: Iterable[Operation]) -> list[Operation]:
@@ -110,17 +136,16 @@ def _action(operation: Operation) -> str | None:
     return None
 
 
-def _missing(
-    connection: sql.Connection, gallery: str, operations: Sequence[Operation], after: int, before: float
-) -> list[Event]:
-    requests = sorted({str(one.detail["request"]) for one in operations})
+def _missing(connection: sql.Connection, gallery: str, settled: Sequence[Operation]) -> list[Event]:
+    """The rows of operations that no row of their request covers."""
+    operations = _of_requests(settled)
+    requests = {str(one.detail["request"]) for one in operations}
+    rows = sql.select(AUDIT.c.request_id, AUDIT.c.started, AUDIT.c.ended).where(
+        AUDIT.c.request_id.in_(requests), AUDIT.c.action.not_in(READS)
+    )
     spans: dict[str, list[tuple[float, float]]] = {}
-    for place in range(0, len(requests), AT_ONCE):
-        rows = sql.select(AUDIT.c.request_id, AUDIT.c.started, AUDIT.c.ended).where(
-            AUDIT.c.request_id.in_(requests[place : place + AT_ONCE]), AUDIT.c.action.not_in(READS)
-        )
-        for request, started, ended in connection.execute(rows):
-            spans.setdefault(request, []).append((started, ended))
+    for request, started, ended in connection.execute(rows):
+        spans.setdefault(request, []).append((started, ended))
     found: list[Event] = []
     for one in operations:
         request = str(one.detail["request"])
@@ -128,10 +153,7 @@ def _missing(
             if _action(one) == "activate" and found and found[-1].request_id == request:
                 continue  # of a calibration that was made and answered at once
             found.append(_event(gallery, one))
-    done = {str(one.detail["request"]) for one in operations if one.detail.get("kind") == ERASE}
-    return found + [
-        _not_done(entry) for entry in _unfinished(connection, after, before) if entry.request_id not in done
-    ]
+    return found
 
 
 def _event(gallery: str, operation: Operation) -> Event:
@@ -144,8 +166,8 @@ def _event(gallery: str, operation: Operation) -> Event:
     )  # fmt: skip
 
 
-def _unfinished(connection: sql.Connection, after: int, before: float) -> list[Entry]:
-    """Erasures that were begun, and of which no further row tells."""
+def _not_done(connection: sql.Connection, after: int, before: float, erased: set[str]) -> list[Event]:
+    """Rows for erasures that were begun, of which no further row tells, and which the store knows nothing of."""
     later = AUDIT.alias()
     told = sql.exists().where(
         later.c.request_id == AUDIT.c.request_id, later.c.action == ERASE, later.c.sequence > AUDIT.c.sequence
@@ -153,20 +175,18 @@ def _unfinished(connection: sql.Connection, after: int, before: float) -> list[E
     rows = sql.select(AUDIT).where(
         AUDIT.c.sequence > after, AUDIT.c.decision == BEGUN, AUDIT.c.action == ERASE, AUDIT.c.ended < before, ~told
     )
-    return [Entry(**row._mapping) for row in connection.execute(rows)]
-
-
-def _not_done(begun: Entry) -> Event:
-    return Event(
-        ERASE, begun.actor, begun.request_id, begun.started, begun.ended, gallery=begun.gallery, decision=NOT_DONE
-    )
+    return [
+        Event(ERASE, one.actor, one.request_id, one.started, one.ended, gallery=one.gallery, decision=NOT_DONE)
+        for one in connection.execute(rows)
+        if one.request_id not in erased
+    ]
 
 
 def _read_mark(connection: sql.Connection, store: Store) -> _Mark:
     text = connection.execute(sql.select(META.c.value).where(META.c.key == _MARK)).scalar_one_or_none()
     mark = _Mark() if text is None else _Mark(**json.loads(text))
     # A gallery that was restored from a backup has fewer operations than were looked at.
-    return mark if not mark.operation or store.operations(mark.operation - 1) else _Mark(0, mark.sequence)
+    return mark if not mark.operation or store.operations(mark.operation - 1, 1) else _Mark(0, mark.sequence)
 
 
 def _write_mark(connection: sql.Connection, mark: _Mark) -> None:

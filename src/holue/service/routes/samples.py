@@ -15,7 +15,7 @@ from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
 from holue.service.http.etags import IfMatch, check_tag
 from holue.service.http.paths import GalleryName, SubjectText
-from holue.service.http.problems import not_found
+from holue.service.http.problems import ProblemError, not_found
 from holue.service.roles import Permission
 from holue.service.routes.subjects import (
     BASE,
@@ -29,7 +29,7 @@ from holue.service.routes.subjects import (
 from holue.service.schemas.common import Changed
 from holue.service.schemas.subjects import Enrolled, SampleDocument, SamplesBody, SamplesDocument
 from holue.service.service import service_of
-from holue.store.values import Subject
+from holue.store.values import Sample, Subject
 
 router = APIRouter(route_class=StrictRoute, tags=["samples"])
 
@@ -58,15 +58,23 @@ def samples(
     """The samples of a subject, without their embeddings."""
     opened = service_of(request).galleries.get(gallery)
     found = opened.live.samples(opened.subject(subject).id)
-    return SamplesDocument(
-        samples=[
-            SampleDocument(
-                number=sample.number, medium=sample.medium, concentration=sample.concentration, time=sample.time,
-                origin=sample.origin, enrolled_by=sample.enrolled_by,
-            )
-            for sample in found
-        ]
-    )  # fmt: skip
+    return SamplesDocument(samples=[_document(sample) for sample in found])
+
+
+@router.get(SAMPLES + "/{sample}")
+def sample(
+    request: Request,
+    gallery: GalleryName,
+    subject: SubjectText,
+    sample: SampleNumber,
+    asker: Annotated[Asker, allowed(Permission.VIEW)],
+) -> SampleDocument:
+    """One sample of a subject, without its embedding."""
+    opened = service_of(request).galleries.get(gallery)
+    for found in opened.live.samples(opened.subject(subject).id):
+        if found.number == sample:
+            return _document(found)
+    raise _no_sample(sample)
 
 
 @router.post(SAMPLES, status_code=201)
@@ -134,10 +142,22 @@ def remove_sample(
 
     def remove(opened: Opened, found: Subject) -> int:
         if sample not in [each.number for each in opened.live.samples(found.id)]:
-            raise not_found("sample", sample, "the subject's samples are listed by GET …/samples")
+            raise _no_sample(sample)
         return opened.live.remove_samples([sample], by=asker.actor)
 
     return changing(request, gallery, subject, asker, "remove-sample", remove, if_match)
+
+
+def _no_sample(number: int) -> ProblemError:
+    """The subject has no sample of this number."""
+    return not_found("sample", number, "the subject's samples are listed by GET …/samples")
+
+
+def _document(sample: Sample) -> SampleDocument:
+    return SampleDocument(
+        number=sample.number, medium=sample.medium, concentration=sample.concentration, time=sample.time,
+        origin=sample.origin, enrolled_by=sample.enrolled_by,
+    )  # fmt: skip
 
 
 def _given(

@@ -105,8 +105,8 @@ class Reader(ABC):
         """The receipts of all erasures."""
         return self._read(read_receipts)
 
-    def operations(self, after: int = 0) -> list[Operation]:
+    def operations(self, after: int = 0, limit: int | None = None) -> list[Operation]:
         """The operations log: erasures, snapshots, compactions and artifacts; changes have a log of their own."""
-        sql = "SELECT number, time, verb, by, detail FROM operation WHERE number > ? ORDER BY number"
-        rows = self._read(lambda home: home.database.run(sql, [after]))
+        sql = "SELECT number, time, verb, by, detail FROM operation WHERE number > ? ORDER BY number LIMIT ?"
+        rows = self._read(lambda home: home.database.run(sql, [after, -1 if limit is None else limit]))
         return [Operation(number, time, verb, who, json.loads(detail)) for number, time, verb, who, detail in rows]

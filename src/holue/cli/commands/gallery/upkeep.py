@@ -17,6 +17,7 @@ from holue.errors import InvalidFileError, InvalidParameterError
 from holue.live.calibrations import LIST
 from holue.live.opening import restore as restore_gallery
 from holue.progress import working
+from holue.store.reference import CHANGE
 
 SHOWN = 10
 """Subjects that are missing, in the printed list."""
@@ -214,7 +215,9 @@ def log(
     entries = [
         (c["time"], f"version {c['version']}: {c['kind']}, {_subjects(c['subjects'])}", c["by"]) for c in changes
     ]
-    entries += [(o["time"], _told(o), o["by"]) for o in operations if o["detail"].get("name") != LIST]
+    entries += [
+        (o["time"], _told(o), o["by"]) for o in operations if o["detail"].get("name") != LIST and o["verb"] != CHANGE
+    ]  # the changes themselves are listed already
     for time, what, who in sorted(entries, key=lambda entry: entry[0]):
         when = datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S")
         say(f"{when}  {what}" + (f"  by {who}" if who else ""))
