@@ -7,7 +7,7 @@ DEMO_READY := $(VENV)/.demo-ready
 SERVE_READY := $(VENV)/.serve-ready
 PORT ?= 8075
 
-.PHONY: help demo serve screenshots test test-pythons torture lint format bench bench-all load load-memory audit-dependencies docs dist release-check clean
+.PHONY: help demo serve screenshots test test-pythons torture lint format bench bench-all load load-memory load-page audit-dependencies docs dist release-check clean
 
 help:  ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -77,11 +77,14 @@ bench-all: $(READY)  ## The same with approximate evidence up to ten million sub
 	mkdir -p runs
 	$(BIN)/holue bench --sections all --out runs/speed.json --page runs/speed.md --chart runs
 
-load: $(READY)  ## Measure the service under load, beside FAISS and pgvector, into runs/ (takes several minutes)
+load: $(READY)  ## Measure the service under load, beside FAISS and pgvector, into runs/ (about ten minutes)
 	$(BIN)/python -m tests.load.run --out runs/load.json --page runs/load.md
 
 load-memory: $(READY)  ## Watch the service's memory over 100 000 requests (takes several minutes)
 	$(BIN)/python -m tests.load.memory --out runs/load-memory.json
+
+load-page: $(READY)  ## Make docs/service-load.md from what make load and make load-memory measured
+	$(BIN)/python -m tests.load.report
 
 audit-dependencies: $(READY)  ## Look for known vulnerabilities of what is installed; asks pypi.org, and fails where it cannot
 	$(BIN)/pip-audit --strict --skip-editable

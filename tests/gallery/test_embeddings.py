@@ -1,8 +1,11 @@
+from typing import Any
+
 import numpy as np
 import pytest
+from sklearn.utils import check_array
 
 from holue.errors import HolueError, InvalidConcentrationError, InvalidEmbeddingsError
-from holue.gallery.embeddings import Embeddings, as_directions
+from holue.gallery.embeddings import Embeddings, as_directions, as_vectors
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32])
@@ -70,3 +73,21 @@ def test_formulas_refuse_vectors_that_are_not_unit() -> None:
         as_directions([[1.0, 0.0], [2.0, 0.0]], field="gallery")
     unit = np.eye(3, dtype=np.float32)
     assert as_directions(unit, field="gallery") is unit
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f4", np.float16, np.int32])
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_a_matrix_that_is_as_needed_is_taken_as_any_other_object_is(dtype: Any, order: str) -> None:
+    given = np.random.default_rng(0).integers(-4, 5, (6, 8)).astype(dtype)
+    given = given[::2, ::2] if order == "strided" else np.asarray(given, order=order)  # type: ignore[call-overload]
+    taken = as_vectors(given)
+    expected = check_array(given, dtype=[np.float64, np.float32])
+    assert taken.dtype == (np.float32 if given.dtype == np.float16 else expected.dtype)
+    assert np.array_equal(taken, expected)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 1), (3,), (2, 2, 2)])
+def test_a_matrix_of_a_wrong_shape_is_refused_in_every_precision(shape: tuple[int, ...]) -> None:
+    for dtype in (np.float32, np.float64):
+        with pytest.raises(InvalidEmbeddingsError):
+            as_vectors(np.ones(shape, dtype))

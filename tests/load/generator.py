@@ -37,6 +37,7 @@ class Measured:
     window: float = 0.0
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
+    served: int = 0  # answers in all, those before and after the window too
     busy: float = 0.0  # the share of a processor that the generator itself used
 
     def summary(self) -> dict[str, float | int]:
@@ -46,7 +47,7 @@ class Measured:
         rate = n / self.window if self.window else 0.0
         return {
             "rate": rate, "p50_ms": p50, "p99_ms": p99, "answers": n, "failed": self.failed, "window_s": self.window,
-            "generator_busy": self.busy,
+            "generator_busy": self.busy, "served": self.served,
         }  # fmt: skip
 
 
@@ -90,6 +91,7 @@ async def closed_loop(open_one: Open, load: Load) -> Measured:
 
     tasks = [asyncio.create_task(client(place)) for place in range(load.clients)]
     await asyncio.wait(tasks, timeout=2 * load.longest)
+    measured.served = sum(served)
     for connection in connections:
         await connection.close()
     return measured
@@ -109,6 +111,7 @@ async def open_loop(open_one: Open, load: Load) -> Measured:
         async with free:
             connection = idle.pop()
             good = await connection.ask(load.seed + number)
+            measured.served += 1
             idle.append(connection)
         if planned >= load.warm_up:
             if good:

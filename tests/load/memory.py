@@ -9,15 +9,18 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from . import systems
 from .generator import Load
 from .systems import Place
 from .world import World
 
-PARTS = 10
+PARTS = 40
 
 
 def resident(pid: int) -> int:
@@ -28,8 +31,17 @@ def resident(pid: int) -> int:
     return int(memory.uss)
 
 
+def growth(seen: list[dict[str, Any]]) -> float:
+    """Bytes per request over the second half of the requests, by least squares: caches fill in the first half."""
+    half = seen[-1]["requests"] / 2
+    later = [each for each in seen if each["requests"] >= half]
+    slope, _ = np.polyfit([each["requests"] for each in later], [each["bytes"] for each in later], 1)
+    return float(slope)
+
+
 def watched(requests: int, subjects: int, seconds: float) -> list[dict[str, Any]]:
     """Requests so far and resident bytes, until there were so many requests or the seconds are over."""
+    ends = time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="holue-load-") as folder:
         place = Place(Path(folder), [0], [1])
         systems.prepare(place, World.random(subjects, 512, 4096, 0))
@@ -37,10 +49,10 @@ def watched(requests: int, subjects: int, seconds: float) -> list[dict[str, Any]
             seen = [{"requests": 0, "bytes": resident(running.pid)}]
             while seen[-1]["requests"] < requests:
                 part = Load(64, seconds / PARTS, warm_up=0.0, seed=seen[-1]["requests"])
-                told = systems.measure(place, running.target, part)
-                seen.append({"requests": seen[-1]["requests"] + told["answers"], "bytes": resident(running.pid)})
+                told = systems.measure(place, running, part)
+                seen.append({"requests": seen[-1]["requests"] + told["served"], "bytes": resident(running.pid)})
                 print(json.dumps(seen[-1]), flush=True)
-                if len(seen) > PARTS:
+                if time.monotonic() > ends:
                     break
     return seen
 
@@ -51,13 +63,16 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--subjects", type=int, default=5_000)
     parser.add_argument(
-        "--seconds", type=float, default=240.0, help="after which it stops, however many requests there were"
+        "--seconds", type=float, default=480.0, help="after which it stops, however many requests there were"
     )
     parser.add_argument("--out", type=Path, default=Path("runs/load-memory.json"))
     given = parser.parse_args()
     seen = watched(given.requests, given.subjects, given.seconds)
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(seen, indent=1))
+    slope = growth(seen)
+    found = {"subjects": given.subjects, "dim": 512, "seen": seen, "bytes_per_request": slope}
+    given.out.write_text(json.dumps(found, indent=1))
+    print(f"{seen[-1]['requests']:,} requests; over the second half memory grew by {slope:.1f} bytes a request")
 
 
 if __name__ == "__main__":

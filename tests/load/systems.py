@@ -61,17 +61,43 @@ def prepare(place: Place, world: World) -> None:
             gallery.enroll(world.gallery[first : first + 10_000], names[first : first + 10_000])
 
 
-def measure(place: Place, target: dict[str, Any], load: Load) -> dict[str, Any]:
-    """Have the generator ask a system."""
+@dataclass(frozen=True)
+class Running:
+    """A system that answers."""
+
+    target: dict[str, Any]
+    pid: int
+
+
+def measure(place: Place, running: Running, load: Load, **target: Any) -> dict[str, Any]:
+    """Have the generator ask a system; ``cpu_ms`` are the milliseconds of a processor that the system took for an answer."""
+    before = processor_seconds(running.pid)
     ran = subprocess.run(
         [sys.executable, "-m", "tests.load.generator"],
-        input=spec(target, load, place.generator_cores), capture_output=True, text=True, env=place.environment, cwd=ROOT,
-    )  # fmt: skip
+        input=spec({**running.target, **target}, load, place.generator_cores),
+        capture_output=True,
+        text=True,
+        env=place.environment,
+        cwd=ROOT,
+    )
     if ran.returncode:
         raise RuntimeError(ran.stderr)
     measured: dict[str, Any] = json.loads(ran.stdout)
+    measured["cpu_ms"] = 1e3 * (processor_seconds(running.pid) - before) / max(measured["served"], 1)
     print(f"{load.clients} clients: {measured['rate']:.0f} answers/s", file=sys.stderr, flush=True)
     return measured
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process and all that it started took of the processors."""
+    import psutil
+
+    process, total = psutil.Process(pid), 0.0
+    for each in [process, *process.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):
+            times = each.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 def library(place: Place, batch: int, seconds: float) -> dict[str, Any]:
@@ -85,14 +111,6 @@ def library(place: Place, batch: int, seconds: float) -> dict[str, Any]:
         raise RuntimeError(ran.stderr)
     measured: dict[str, Any] = json.loads(ran.stdout)
     return measured
-
-
-@dataclass(frozen=True)
-class Running:
-    """A system that answers."""
-
-    target: dict[str, Any]
-    pid: int
 
 
 @contextmanager
@@ -172,9 +190,14 @@ def postgres(place: Place, world: World) -> Iterator[Running]:
                     copy.write_row((f"s{number}", Vector(row)))
             connection.execute("VACUUM ANALYZE subjects")
             connection.execute("SELECT count(*) FROM subjects WHERE embedding IS NOT NULL")
-        yield Running({"database": database, "probes": place.path("probes.npy")}, server.get_pid())
+        yield Running({"database": database, "probes": place.path("probes.npy")}, _postmaster(server.pgdata))
     finally:
         server.cleanup()
+
+
+def _postmaster(folder: Path) -> int:
+    """The process of the server, which is another one after a restart."""
+    return int((Path(folder) / "postmaster.pid").read_text().split()[0])
 
 
 def _restart(server: Any, place: Place) -> None:

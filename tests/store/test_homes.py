@@ -58,6 +58,21 @@ def test_a_sample_is_kept_as_given(home: Any) -> None:
     assert (one.number, two.number, one.subject) == (1, 2, 1)
 
 
+def test_samples_of_several_subjects_are_read_at_once_as_one_by_one(home: Any) -> None:
+    store = home.create(DIM)
+    store.enroll(embeddings(7), ["ann", "bob", "ann", "cay", "bob", "ann", "dee"])
+    store.add_samples(embeddings(2, 1), ["cay", "ann"])
+    store.remove(["dee"])
+    store = home.reopen(store)
+    found = store.embeddings(["cay", "nobody", "ann", "dee", "bob"])
+    assert set(found) == {"ann", "bob", "cay"}
+    for subject, (numbers, rows) in found.items():
+        samples = store.samples(subject)
+        assert numbers.tolist() == [sample.number for sample in samples]
+        assert rows.tobytes() == b"".join(sample.embedding.tobytes() for sample in samples)
+    assert store.embeddings([]) == {}
+
+
 def test_a_subject_keeps_what_was_said_about_it(home: Any) -> None:
     store = home.create(DIM)
     store.enroll(

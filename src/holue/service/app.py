@@ -13,11 +13,13 @@ from fastapi.routing import APIRoute
 
 from holue.service.http import problems
 from holue.service.http.access import permission_of
+from holue.service.http.bodies import is_without_query
 from holue.service.http.limits import RequestLimits
 from holue.service.http.logs import RequestLog
 from holue.service.http.metrics import RequestMetrics
 from holue.service.http.paths import EncodedPath
 from holue.service.http.repeats import PARAMETER, changes_something
+from holue.service.http.shortcut import Shortcut
 from holue.service.page import page
 from holue.service.routes import (
     calibrations,
@@ -100,6 +102,7 @@ def create_app(
     for each in ROUTERS:
         app.include_router(each.router, responses=PROBLEMS)
     page.install(app)
+    app.add_middleware(Shortcut, routes=[route for route in _routes() if is_without_query(route)])
     app.add_middleware(EncodedPath)
     app.add_middleware(RequestLimits, limits=running.settings.limits)
     app.add_middleware(RequestMetrics, metrics=running.metrics)

@@ -43,6 +43,8 @@ class WrongKeys:
 
     def check(self, address: str) -> None:
         """An error where this address has to wait."""
+        if not self._seen:
+            return
         with self._lock:
             count, last = self._seen.get(_network(address), (0, 0.0))
         left = last + wait_after(count) - self._now()

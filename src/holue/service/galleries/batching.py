@@ -3,7 +3,7 @@
 One scan of a gallery runs at a time. It reads every template once, whatever the number of probes, so that probes that have to
 wait anyway share the next one. The thread that scans also finishes the answers, with one transaction of the audit log for all of
 them: a request passes from the event loop to one thread and back. Whoever was just answered often asks again at once, so a scan
-that follows another begins when as many wait as were there before, or a moment later.
+that follows another begins when as many wait as were there before, or nobody new has come for a moment.
 """
 
 from __future__ import annotations
@@ -31,8 +31,13 @@ from holue.service.settings import LimitSettings
 
 LARGEST = 1024
 """Probes from which a batch is not filled up further: beyond, one scan takes as long as two."""
-PATIENCE, LONGEST_PATIENCE = 0.125, 0.02
-"""For how long a scan that follows another waits for those just answered: a part of the last batch's time, and at most this."""
+QUIET_SHARE, LONGEST_QUIET, MOST_SHARE = 0.125, 0.002, 0.5
+"""A scan that follows another begins when nobody new has come for a time: an eighth of the last batch's time, at most 2 ms.
+
+At most half of the last batch's time is waited in all.
+"""
+TURNS = 3
+"""Of the event loop, in which what has arrived is read and queued."""
 
 
 @dataclass(eq=False)
@@ -71,8 +76,7 @@ class Batcher:
         self._queue: deque[_Waiting] = deque()
         self._waiting = 0  # probes in the queue
         self._running = False
-        self._expected, self._patient_until = 0, 0.0  # requests that the next scan may wait for, and until when
-        self._timer: asyncio.TimerHandle | None = None
+        self._gathering: _Gathering | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"scan-{name}")
 
     async def identify(self, probes: Probes, top_k: int) -> Answered:
@@ -113,8 +117,9 @@ class Batcher:
         waiting = _Waiting(probes, top_k, asked, finish, time.perf_counter(), loop.create_future())
         self._queue.append(waiting)
         self._waiting += len(probes)
-        if not self._running:
-            self._gather(loop)
+        gathering = self._gathering
+        if not self._running and (gathering is None or gathering.is_over(loop, len(self._queue))):
+            self._start(loop)
         try:
             async with asyncio.timeout(self._limits.seconds):
                 return await waiting.answered
@@ -124,20 +129,8 @@ class Batcher:
                 way_out="ask with fewer probes, or raise limits.seconds", headers={"Retry-After": "1"},
             ) from None  # fmt: skip
 
-    def _gather(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start once everybody is back who was there before, or is not expected any more."""
-        left = self._patient_until - time.perf_counter()
-        if left <= 0 or len(self._queue) >= self._expected:
-            self._start(loop)
-        elif self._timer is None:
-            self._timer = loop.call_later(left, self._start, loop)
-
     def _start(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._running:
-            return
+        self._gathering = None
         batch = self._next_batch()
         self._running = bool(batch)
         if batch:
@@ -221,10 +214,36 @@ class Batcher:
             else:
                 waiting.answered.set_result(result)
         self._running = False
-        self._expected = len(batch) + len(self._queue)
-        self._patient_until = time.perf_counter() + min(PATIENCE * seconds, LONGEST_PATIENCE)
-        if self._queue:
-            self._gather(loop)
+        self._gathering = _Gathering(loop, len(batch) + len(self._queue), seconds)
+        loop.call_soon(self._wait, self._gathering)  # once the answers are written
+
+    def _wait(self, gathering: _Gathering) -> None:
+        gathering.seen = len(self._queue)
+        gathering.loop.call_later(gathering.quiet, self._look, gathering, TURNS)
+
+    def _look(self, gathering: _Gathering, turns: int) -> None:
+        if self._gathering is not gathering:  # the scan has begun
+            return
+        if turns:
+            gathering.loop.call_soon(self._look, gathering, turns - 1)
+        elif len(self._queue) > gathering.seen and time.perf_counter() < gathering.ends:
+            self._wait(gathering)
+        else:
+            self._start(gathering.loop)
+
+
+class _Gathering:
+    """Between two scans: whoever was just answered often asks again at once, and a scan of all takes hardly longer."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, expected: int, seconds: float) -> None:
+        self.loop, self.expected = loop, expected  # requests, when everybody is back
+        self.quiet = min(QUIET_SHARE * seconds, LONGEST_QUIET)
+        self.ends = time.perf_counter() + MOST_SHARE * seconds
+        self.seen = 0  # requests at the last look
+
+    def is_over(self, loop: asyncio.AbstractEventLoop, waiting: int) -> bool:
+        """Whether everybody is back; or another loop asks, which nobody would wake."""
+        return waiting >= self.expected or loop is not self.loop
 
 
 def _joined(several: list[Probes]) -> Probes:

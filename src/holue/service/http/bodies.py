@@ -92,13 +92,18 @@ def without_query(endpoint: E) -> E:
     return endpoint
 
 
+def is_without_query(route: Any) -> bool:
+    """Whether a route's endpoint is marked so."""
+    return getattr(getattr(route, "endpoint", None), "without_query", False)
+
+
 class StrictRoute(APIRoute):
     """A route that checks the key before it reads the body, reads JSON strictly, and carries repeated changes out once."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The handler, given a strict request of somebody who may ask."""
         handler, permission = super().get_route_handler(), permission_of(self)
-        endpoint, plain = self.endpoint, getattr(self.endpoint, "without_query", False)
+        endpoint, plain = self.endpoint, is_without_query(self)
 
         async def strict(request: Request) -> Response:
             given = StrictRequest(request.scope, request.receive)

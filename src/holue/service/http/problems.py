@@ -184,27 +184,30 @@ def response(problem: ProblemError) -> Response:
     return Response(body, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
+def answer_to(request: Request, error: Exception) -> Response:
+    """The problem that an error of a request is answered with; one that is no fault of the request is logged."""
+    if isinstance(error, ProblemError):
+        return response(error)
+    if isinstance(error, RequestValidationError):
+        return response(of_validation(error.errors()))
+    if isinstance(error, HTTPException):
+        return response(_of_status(request, error))
+    if not isinstance(error, tree.HolueError):
+        raise error
+    problem = of_error(error)
+    if problem.status >= 500:
+        logger.error("request failed", exc_info=error, extra={"problem": problem.kind})
+    return response(problem)
+
+
 def install(app: FastAPI) -> None:
     """Have every error of a request answered with a problem."""
 
-    @app.exception_handler(ProblemError)
-    async def _problem(request: Request, error: ProblemError) -> Response:
-        return response(error)
+    async def answer(request: Request, error: Exception) -> Response:
+        return answer_to(request, error)
 
-    @app.exception_handler(tree.HolueError)
-    async def _holue(request: Request, error: tree.HolueError) -> Response:
-        problem = of_error(error)
-        if problem.status >= 500:
-            logger.error("request failed", exc_info=error, extra={"problem": problem.kind})
-        return response(problem)
-
-    @app.exception_handler(RequestValidationError)
-    async def _validation(request: Request, error: RequestValidationError) -> Response:
-        return response(of_validation(error.errors()))
-
-    @app.exception_handler(HTTPException)
-    async def _http(request: Request, error: HTTPException) -> Response:
-        return response(_of_status(request, error))
+    for kind in (ProblemError, tree.HolueError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
 
 
 def unexpected(error: Exception) -> ProblemError:

@@ -198,16 +198,16 @@ class AuditLog:
             entry = draft.after(sequence, previous)
             sequence, previous = entry.sequence, entry.hash
             placed.append(entry)
-        self._insert.run_all(connection, [vars(entry) for entry in placed])
+        self._insert.run(connection, [vars(entry) for entry in placed])
         if head.sequence:
-            self._move_head.run(connection, {"new_sequence": sequence, "new_hash": previous})
+            self._move_head.run(connection, [{"new_sequence": sequence, "new_hash": previous}])
         else:
             connection.execute(sql.insert(AUDIT_HEAD).values(one=1, sequence=sequence, hash=previous))
         return placed
 
     def _head(self, connection: sql.Connection) -> Witness:
-        row = self._head_of.run(connection).one_or_none()
-        return Witness(0, GENESIS) if row is None else Witness(row.sequence, row.hash)
+        rows = self._head_of.rows(connection, {})
+        return Witness(*rows[0]) if rows else Witness(0, GENESIS)
 
     def _entry(self, sequence: int) -> Entry:
         for entry in self.entries(sequence - 1, limit=1):

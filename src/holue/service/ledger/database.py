@@ -123,8 +123,8 @@ class Database:
                 rows = asked.fetchall()
                 return dict(zip([column[0] for column in asked.description], rows[0])) if rows else None
         with self.reading() as connection:
-            row = statement.run(connection, given).one_or_none()
-            return None if row is None else dict(row._mapping)
+            row = connection.exec_driver_sql(statement.text, statement.values(given)).mappings().one_or_none()
+            return None if row is None else dict(row)
 
     def writing(self, work: Callable[[sql.Connection], T]) -> T:
         """Run the work in a transaction, alone among all processes, and return once it is durable.
@@ -328,7 +328,7 @@ def _explain(error: BaseException) -> BaseException:
     what = " ".join(str(getattr(error, "orig", None) or error).split())
     if "malformed" in what or "not a database" in what:
         explained = CorruptStoreError(f"the ledger cannot be read ({what}); restore it from a backup")
-    elif isinstance(error, OperationalError):
+    elif isinstance(error, OperationalError | sqlite3.OperationalError):
         explained = StoreUnavailableError(f"the ledger cannot be reached ({what}); try again")
     else:
         explained = StoreError(f"the ledger failed: {what}")
