@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -20,6 +20,7 @@ from holue.errors import (
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_subjects
 from holue.live.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
+from holue.live.clustered import Clustered
 from holue.live.expected_errors import ExpectedErrors
 from holue.live.follower import Follower
 from holue.live.kept_settings import CHANGEABLE, keep_settings, settings_of
@@ -36,6 +37,7 @@ from holue.recognition.audit.audit import GalleryAudit, audit_gallery
 from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.saved.recognizer_folder import plain_settings
+from holue.recognition.search.search import SearchKind
 from holue.recognition.state.state_cell import StateCell
 from holue.store.protocol import Store
 from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId
@@ -60,7 +62,15 @@ class LiveGallery:
     LiveGallery(3 subjects, d=4, version 2, not calibrated)
     """
 
-    def __init__(self, store: Store, given: dict[str, Any], *, cache: TemplateCache, read_only: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        given: dict[str, Any],
+        *,
+        cache: TemplateCache,
+        read_only: bool,
+        clustered: Callable[[SearchKind], Clustered] | None = None,
+    ) -> None:
         self.rotation = rotation_of(store)
         self.store: Store = store if self.rotation is None else cast(Store, ProtectedStore(store, self.rotation))
         self.read_only = read_only
@@ -73,6 +83,7 @@ class LiveGallery:
         self._closed = False
         self._unreadable: CorruptStoreError | None = None
         version, gallery = self._follower.start(write=not read_only)
+        self._clustered = None if clustered is None else clustered(self.settings.search)
         self._current = self._version_of(version, gallery, self._newest_calibration(None))
 
     def close(self) -> None:
@@ -85,6 +96,8 @@ class LiveGallery:
                 if not self.read_only:
                     self._follower.keep_templates()
             finally:
+                if self._clustered is not None:
+                    self._clustered.close()
                 self.store.close()
 
     def __enter__(self) -> Self:
@@ -359,7 +372,8 @@ class LiveGallery:
         self, version: int, gallery: Gallery | None, calibration: StoredCalibration | None
     ) -> GalleryVersion:
         missing = Missing.of(self.store, version)
-        return GalleryVersion.of(version, self.settings, gallery, calibration, self._cell, missing, self.rotation)
+        cell = self._cell if self._clustered is None else self._clustered.cell(version, gallery, self._cell)
+        return GalleryVersion.of(version, self.settings, gallery, calibration, cell, missing, self.rotation)
 
     def _newest_calibration(self, known: StoredCalibration | None) -> StoredCalibration | None:
         entry = self._calibrations.active()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from holue.errors import InvalidParameterError
+from holue.live.clustered import ClusterAddress, Clustered
 from holue.live.kept_settings import check_settings, has_settings, keep_settings
 from holue.live.live_gallery import LiveGallery
 from holue.live.protection import VARIABLE, is_protected, key_in
 from holue.live.protection import protect as protect_gallery
 from holue.live.template_cache import TemplateCache
+from holue.recognition.search.search import SearchKind
 from holue.store.memory import MemoryStore
 from holue.store.protocol import Store
 from holue.store.sqlite.home import DERIVED
@@ -29,6 +32,7 @@ def open(
     read_only: bool = False,
     damaged: Damaged = "refuse",
     protect: bool = False,
+    cluster: str | ClusterAddress | None = None,
     **settings: Any,
 ) -> LiveGallery:
     """Open a gallery: a directory, a ``postgresql://`` URL, or ``":memory:"``.
@@ -44,6 +48,9 @@ def open(
 
     A gallery made with ``protect=True`` stores its samples turned by a secret rotation, whose key is in the environment
     (``HOLUE_TEMPLATE_KEY``) whenever it is opened; see :mod:`holue.live.protection`.
+
+    With ``cluster`` (``"local"``, or the address of a Ray cluster such as ``"ray://host:10001"``) its rows are searched by shards
+    there; see :mod:`holue.cluster`.
 
     >>> import holue, tempfile
     >>> home = tempfile.mkdtemp() + "/gallery"
@@ -83,7 +90,8 @@ def open(
             keep_settings(store, settings)
         if protect and not is_protected(store):
             raise InvalidParameterError(f"{name} was made without protect=True; make a new gallery, and enrol into it")
-        return LiveGallery(store, settings, cache=_cache(store), read_only=read_only)
+        clustered = None if cluster is None else _clustered(store, name, ClusterAddress.of(cluster))
+        return LiveGallery(store, settings, cache=_cache(store), read_only=read_only, clustered=clustered)
     except BaseException:
         store.close()
         raise
@@ -122,6 +130,14 @@ def _on_server(url: str, create: bool, dim: int | None, model: str | None) -> tu
     if dim is None:
         raise InvalidParameterError("dim is needed to create a gallery: the number of coordinates of an embedding")
     return created_store(url, dim=dim, model=model), True
+
+
+def _clustered(store: Store, name: str, where: ClusterAddress) -> Callable[[SearchKind], Clustered]:
+    if store.damage:
+        raise InvalidParameterError(
+            f"{name} is damaged: its rows are not spread over a cluster; open it without cluster="
+        )
+    return lambda kind: Clustered(store, name, kind, where)
 
 
 def _check_damaged(name: str, damaged: str, read_only: bool) -> None:
