@@ -96,6 +96,22 @@ class Cluster:
                 continue
         self._supervisor.start()
 
+    def unreached(self, timeout: float = 60.0) -> list[tuple[int, str]]:
+        """Wait until every replica holds the newest version; the shards and nodes of those that do not."""
+        serving, left = self._serving, []
+        if serving is None:
+            return []
+        addresses = {node.id: node.address for node in nodes()}
+        under_way = [(replica, self.feed(replica, serving)) for replica in self.replicas()]
+        for replica, future in under_way:
+            try:
+                done = future.result(timeout)
+            except Exception:  # whatever Ray raises
+                done = False
+            if not done:
+                left.append((replica.shard, addresses.get(replica.node, replica.node)))
+        return left
+
     def ask(
         self, method: str, questions: Mapping[int, tuple[Any, ...]], version: VersionToServe, work: int
     ) -> dict[int, Any]:

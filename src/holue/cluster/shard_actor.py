@@ -14,7 +14,9 @@ from holue.cluster.engine import ray
 from holue.cluster.message import Message
 from holue.cluster.shard import Shard
 from holue.cluster.shard_file import ShardFile
+from holue.evidence.link import cosine_link, power_link
 from holue.evidence.scan import scan
+from holue.gallery.gallery import Gallery
 from holue.recognition.search.search import SearchKind
 
 
@@ -62,5 +64,8 @@ class ShardActor:
 def _load_kernels() -> None:
     """Compiled code is read from its cache when it is first called; no question should wait for that."""
     rows = np.eye(8, dtype=np.float32)
+    gallery = Gallery.of(np.arange(8), rows).without(np.array([3]))
     for n_probes in (1, 96):
-        scan(np.tile(rows[:1], (n_probes, 1)), rows, [1.0, 2.0], top_k=2, threads=1)
+        probes = np.tile(rows[:1], (n_probes, 1))
+        for link in (cosine_link, power_link):
+            scan(probes, gallery, [1.0, 2.0], top_k=2, link=link, threads=1)

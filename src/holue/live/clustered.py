@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import secrets
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from holue.recognition.search.search import Search, SearchKind
 from holue.recognition.state.state import State
 from holue.recognition.state.state_cell import StateCell
 from holue.store.protocol import Store
+from holue.store.values import Receipt
 
 ARTIFACT = "cluster"
 LOCAL = "local"
@@ -68,6 +70,16 @@ class Clustered:
             self._started = True
         return ClusterCell(self.cluster, served, shared)
 
+    def erased(self, receipt: Receipt) -> Receipt:
+        """A receipt that names the nodes whose files could not be rewritten without who was erased."""
+        left = self.cluster.unreached()
+        said = tuple(
+            f"shard {shard} on node {address}, which cannot be reached; its rows are deleted when a shard of this gallery next "
+            "starts on that machine"
+            for shard, address in left
+        )
+        return replace(receipt, not_searched=(*receipt.not_searched, *said)) if said else receipt
+
     def close(self) -> None:
         """Leave the cluster; its shards stay, unless it was started here."""
         if self._local is not None:
@@ -104,6 +116,10 @@ class Clustered:
         except InvalidParameterError:  # the versions since are no longer kept
             return None
         return Difference(np.array(sorted(numbers), np.int64), erased)
+
+
+Joining = Callable[[SearchKind], Clustered]
+"""Joins a cluster, once it is known how a gallery is read."""
 
 
 class ClusterCell(StateCell):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -20,7 +20,7 @@ from holue.errors import (
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_subjects
 from holue.live.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
-from holue.live.clustered import Clustered
+from holue.live.clustered import Joining
 from holue.live.expected_errors import ExpectedErrors
 from holue.live.follower import Follower
 from holue.live.kept_settings import CHANGEABLE, keep_settings, settings_of
@@ -37,10 +37,9 @@ from holue.recognition.audit.audit import GalleryAudit, audit_gallery
 from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.saved.recognizer_folder import plain_settings
-from holue.recognition.search.search import SearchKind
 from holue.recognition.state.state_cell import StateCell
 from holue.store.protocol import Store
-from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId
+from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId, several
 
 T = TypeVar("T")
 
@@ -69,7 +68,7 @@ class LiveGallery:
         *,
         cache: TemplateCache,
         read_only: bool,
-        clustered: Callable[[SearchKind], Clustered] | None = None,
+        cluster: Joining | None = None,
     ) -> None:
         self.rotation = rotation_of(store)
         self.store: Store = store if self.rotation is None else cast(Store, ProtectedStore(store, self.rotation))
@@ -83,7 +82,7 @@ class LiveGallery:
         self._closed = False
         self._unreadable: CorruptStoreError | None = None
         version, gallery = self._follower.start(write=not read_only)
-        self._clustered = None if clustered is None else clustered(self.settings.search)
+        self._clustered = None if cluster is None else cluster(self.settings.search)
         self._current = self._version_of(version, gallery, self._newest_calibration(None))
 
     def close(self) -> None:
@@ -281,7 +280,7 @@ class LiveGallery:
         """Erase subjects from every file of the home, snapshots and the template cache included; nothing brings them back."""
         with self._follower.erasing():
             receipt = self.store.erase(several(ids), numbers=numbers, by=by)
-        return self._followed(receipt)
+        return self._erased(receipt)
 
     def purge(
         self, *, now: float | None = None, dry_run: bool = False, by: str | None = None
@@ -290,8 +289,8 @@ class LiveGallery:
         if dry_run:
             return self.store.purge(now=now, dry_run=True, by=by)
         with self._follower.erasing():
-            purged = self.store.purge(now=now, by=by)
-        return self._followed(purged)
+            numbers, receipt = self.store.purge(now=now, by=by)
+        return numbers, None if receipt is None else self._erased(receipt)
 
     def change_settings(self, *, by: str | None = None, **given: Any) -> None:
         """Keep other settings, durably: ``target_fpir`` from the next calibration on, the rest of ``CHANGEABLE`` at once."""
@@ -362,6 +361,10 @@ class LiveGallery:
             self._follow(self._current.calibrated)
         return result
 
+    def _erased(self, receipt: Receipt) -> Receipt:
+        self._followed(receipt)
+        return receipt if self._clustered is None else self._clustered.erased(receipt)
+
     def _follow(self, calibration: StoredCalibration | None) -> None:
         now = self._current
         version, gallery = self._follower.follow(now.version, now.gallery)
@@ -412,8 +415,3 @@ class LiveGallery:
             raise InvalidConcentrationError(
                 "weighting='concentration' needs concentration, one per sample; pass it, or open with weighting='uniform'"
             )
-
-
-def several(ids: SubjectId | Iterable[SubjectId]) -> Iterable[SubjectId]:
-    """A single id as a list of one; a string is an id, not its letters."""
-    return [ids] if isinstance(ids, str | int | np.integer) else ids

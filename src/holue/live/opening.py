@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from holue.errors import InvalidParameterError
-from holue.live.clustered import ClusterAddress, Clustered
+from holue.live.clustered import ClusterAddress, Clustered, Joining
 from holue.live.kept_settings import check_settings, has_settings, keep_settings
 from holue.live.live_gallery import LiveGallery
 from holue.live.protection import VARIABLE, is_protected, key_in
 from holue.live.protection import protect as protect_gallery
 from holue.live.template_cache import TemplateCache
-from holue.recognition.search.search import SearchKind
 from holue.store.memory import MemoryStore
 from holue.store.protocol import Store
 from holue.store.sqlite.home import DERIVED
@@ -90,8 +88,8 @@ def open(
             keep_settings(store, settings)
         if protect and not is_protected(store):
             raise InvalidParameterError(f"{name} was made without protect=True; make a new gallery, and enrol into it")
-        clustered = None if cluster is None else _clustered(store, name, ClusterAddress.of(cluster))
-        return LiveGallery(store, settings, cache=_cache(store), read_only=read_only, clustered=clustered)
+        joining = None if cluster is None else _joining(store, name, ClusterAddress.of(cluster))
+        return LiveGallery(store, settings, cache=_cache(store), read_only=read_only, cluster=joining)
     except BaseException:
         store.close()
         raise
@@ -132,7 +130,7 @@ def _on_server(url: str, create: bool, dim: int | None, model: str | None) -> tu
     return created_store(url, dim=dim, model=model), True
 
 
-def _clustered(store: Store, name: str, where: ClusterAddress) -> Callable[[SearchKind], Clustered]:
+def _joining(store: Store, name: str, where: ClusterAddress) -> Joining:
     if store.damage:
         raise InvalidParameterError(
             f"{name} is damaged: its rows are not spread over a cluster; open it without cluster="
