@@ -51,10 +51,11 @@ test: $(READY)  ## Lint, types, layers, doctests, examples and tests
 test-pythons: $(READY)  ## The tests on each of Python 3.11, 3.12 and 3.13 that this machine has
 	$(BIN)/nox --session tests
 
-torture: $(READY)  ## Kill writers and lose power a thousand times, send the service ten thousand odd requests (hours)
+torture: $(READY)  ## Kill writers and lose power a thousand times, lose nodes of a cluster, send the service ten thousand odd requests (hours)
 	$(BIN)/python tests/torture/kill_store.py --times 1000
 	$(BIN)/python tests/torture/kill_store.py --times 1000 --home postgres --longest 2
 	$(BIN)/python tests/torture/lose_power.py --changes 200
+	$(BIN)/python tests/torture/lose_nodes.py --kills 100
 	HOLUE_API_CASES=120 $(BIN)/python -m pytest tests/service/http/test_description.py --timeout 3600
 
 lint: $(READY)  ## Style and types only

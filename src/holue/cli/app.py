@@ -41,6 +41,7 @@ class Commands(LazyGroup):
         "restore": LazyCommand("gallery.upkeep", LIVING),
         "log": LazyCommand("gallery.upkeep", LIVING),
         "serve": LazyCommand("serve", LIVING),
+        "cluster": LazyCommand("cluster", LIVING),
         "embed": LazyCommand("embed", HEADS),
         "train": LazyCommand("train", HEADS),
         "apply": LazyCommand("apply", HEADS),

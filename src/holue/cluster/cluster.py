@@ -7,20 +7,24 @@ processes that do so at once come to the same names.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from holue.cluster.asking import UsualTime, ask_all
 from holue.cluster.engine import ray
 from holue.cluster.feeding import VersionToServe, bring
-from holue.cluster.nodes import Node, drained, nodes
-from holue.cluster.placement import Place, placed
+from holue.cluster.nodes import drain, nodes
+from holue.cluster.placement import Place, Placement, placed
 from holue.cluster.replica import Replica
 from holue.cluster.shard_actor import ShardActor
+from holue.errors import IncompleteSearchError, InvalidParameterError
 from holue.recognition.search.search import SearchKind
 
 NAME = re.compile(r"shard (\d+) of (\d+) on ([0-9a-f]+)")
@@ -68,7 +72,6 @@ class Cluster:
         self._usual = UsualTime()
         self._given_up: set[int] = set()
         self.last_error = ""
-        self._feeders = ThreadPoolExecutor(8, thread_name_prefix="holue-feed")
         self._being_fed: dict[tuple[int, str], Future[bool]] = {}
         self._stopping = threading.Event()
         names = self._names()
@@ -81,8 +84,7 @@ class Cluster:
         """From now on this version is the newest: every replica is brought to it, in the background."""
         self._serving = version
         for replica in self.replicas():
-            if not replica.suspect:
-                self.feed(replica, version)
+            self._feed_newest(replica)
 
     def start(self, version: VersionToServe, timeout: float = 600.0) -> None:
         """Start what is not there, and wait until one replica of every shard, or all that can, holds the version."""
@@ -139,32 +141,38 @@ class Cluster:
             if under_way is not None and not under_way.done():
                 return under_way
             self._being_fed = {known: each for known, each in self._being_fed.items() if not each.done()}
-            self._being_fed[key] = future = self._feeders.submit(self._bring, replica, version)
+            self._being_fed[key] = future = replica.feeder.submit(self._bring, replica, version)
             return future
+
+    def _feed_newest(self, replica: Replica) -> None:
+        """Unless it is being fed already: it asks for the newest version itself when that is done."""
+        serving = self._serving
+        if serving is None or replica.suspect or serving.name in replica.known:
+            return
+        with self._lock:
+            if any(number == id(replica) and not each.done() for (number, _), each in self._being_fed.items()):
+                return
+        self.feed(replica, serving)
 
     def _bring(self, replica: Replica, version: VersionToServe) -> bool:
         try:
             done = bring(replica, self.n_shards, version)
             if done and self.kind != "exact":
                 replica.call("prepare", version.name, self.kind).result(600)
-            return done
         except Exception as error:
             replica.failed(error)
             raise
+        serving = self._serving
+        if serving is not None and serving.name not in replica.known and not self._stopping.is_set():
+            with contextlib.suppress(RuntimeError):  # it is gone
+                self.feed(replica, serving)
+        return done
 
     # Watching
 
     def supervise(self, *, level: bool = False) -> tuple[list[Place], list[Place]]:
         """Start and stop replicas as the nodes are now; returns what was started, and what was stopped."""
-        there = nodes()
-        alive = {node.id for node in there}
-        self._find(alive)
-        now: dict[int, list[str]] = {}
-        for shard, node in self._replicas:
-            now.setdefault(shard, []).append(node)
-        out = drained()
-        usable = [node.id for node in there if node.id not in out]
-        plan = placed(self.n_shards, usable, now, self.n_replicas, level=level)
+        plan = self._plan(level)
         for shard, node in plan.start:
             self._start(shard, node)
         stopped = [place for place in plan.stop if self._can_go(place)]
@@ -172,9 +180,46 @@ class Cluster:
             self._stop(place)
         return list(plan.start), stopped
 
+    def drain(self, given: str) -> str:
+        """Have no shard on a node, named by its address or the beginning of its id; returns the id."""
+        there = nodes()
+        found = [node for node in there if given == node.address or node.id.startswith(given)]
+        if len(found) != 1:
+            known = ", ".join(f"{node.address} ({node.id[:8]})" for node in there)
+            raise InvalidParameterError(f"NODE must name one node, and {given!r} names {len(found)}; there are {known}")
+        if all(node.drained or node is found[0] for node in there):
+            raise InvalidParameterError(f"{given} is the last node that is not drained; add a node first")
+        drain(found[0].id)
+        return found[0].id
+
+    def settle(self, *, level: bool = False, timeout: float) -> Placement:
+        """Start and stop replicas until nothing is left to do and all hold the newest version; all that was done."""
+        started: list[Place] = []
+        stopped: list[Place] = []
+        end = time.monotonic() + timeout
+        while True:
+            start, stop = self.supervise(level=level)
+            started, stopped = started + start, stopped + stop
+            behind = self.unreached(max(1.0, end - time.monotonic()))
+            if not behind and not start and not stop and not self._planned(level):
+                return Placement(tuple(started), tuple(stopped))
+            if time.monotonic() > end:
+                raise IncompleteSearchError(f"not settled after {timeout:g} s: {behind}; see `holue cluster status`")
+            time.sleep(LOOK_EVERY)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     def status(self) -> list[ReplicaStatus]:
         """Every replica, asked now."""
         addresses = {node.id: node.address for node in nodes()}
+        if not self._replicas:
+            self._find(set(addresses))
         asked = [(replica, replica.call("about")) for replica in self.replicas()]
         found = []
         for replica, future in asked:
@@ -213,9 +258,23 @@ class Cluster:
         self._stopping.set()
         if self._supervisor.is_alive():
             self._supervisor.join(10)
-        self._feeders.shutdown(wait=False, cancel_futures=True)
+        for replica in self.replicas():
+            replica.forget()
 
     # Inside
+
+    def _plan(self, level: bool) -> Placement:
+        there = nodes()
+        self._find({node.id for node in there})
+        now: dict[int, list[str]] = {}
+        for shard, node in self._replicas:
+            now.setdefault(shard, []).append(node)
+        usable = [node.id for node in there if not node.drained]
+        return placed(self.n_shards, usable, now, self.n_replicas, level=level)
+
+    def _planned(self, level: bool) -> bool:
+        plan = self._plan(level)
+        return bool(plan.start or plan.stop)
 
     def _watch(self) -> None:
         turns = 0
@@ -227,7 +286,8 @@ class Cluster:
                     self._look(replica, looks)
                 if turns % int(PLACE_EVERY / LOOK_EVERY) == 0:
                     self.supervise()
-                    self._feed_all()
+                    for replica in self.replicas():
+                        self._feed_newest(replica)
             except Exception as error:  # Ray may be away; the next look tries again
                 self.last_error = f"{type(error).__name__}: {error}"
 
@@ -241,18 +301,10 @@ class Cluster:
             if look.exception() is None:
                 replica.answered(tuple(look.result()["versions"]))
                 self._given_up.discard(replica.shard)
-                if self._serving is not None:
-                    self.feed(replica, self._serving)
+                self._feed_newest(replica)
                 return
         if replica.suspect:
             looks[id(replica)] = replica.call("about")
-
-    def _feed_all(self) -> None:
-        serving = self._serving
-        if serving is not None:
-            for replica in self.replicas():
-                if not replica.suspect and serving.name not in replica.known:
-                    self.feed(replica, serving)
 
     def _names(self) -> list[tuple[int, int, str]]:
         found = []
@@ -271,6 +323,8 @@ class Cluster:
             except ValueError:  # gone since
                 continue
             self._replicas[place] = Replica(*place, handle)
+        for place in self._replicas.keys() - named:
+            self._replicas[place].forget()
         self._replicas = {place: replica for place, replica in self._replicas.items() if place in named}
 
     def _start(self, shard: int, node: str) -> None:
@@ -287,7 +341,7 @@ class Cluster:
         serving = self._serving
         others = [one for one in self.of_shard(place[0]) if one.node != place[1] and not one.suspect]
         ready = [one for one in others if serving is None or serving.name in one.known]
-        return len(ready) >= min(self.n_replicas, len(nodes()) - len(drained()))
+        return len(ready) >= min(self.n_replicas, sum(not node.drained for node in nodes()))
 
     def _stop(self, place: Place) -> None:
         replica = self._replicas.pop(place)
@@ -308,6 +362,3 @@ class Cluster:
 def _processors() -> int:
     """Processors of all nodes."""
     return max(1, sum(node.processors for node in nodes()))
-
-
-__all__ = ["Cluster", "Node", "ReplicaStatus"]

@@ -12,6 +12,8 @@ from holue.errors import InvalidParameterError, MissingDependencyError, StoreUna
 def ray() -> Any:
     """The package."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Else a call after the connection is closed would start a Ray of its own.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     # Ray warns of a later default that concerns graphics processors; shards use none.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:

@@ -46,21 +46,20 @@ class VersionToServe:
 
 def bring(replica: Replica, n_shards: int, wanted: VersionToServe) -> bool:
     """Have a replica hold a version; whether it does. Waits until the last piece was taken."""
-    with replica.feeding:
+    if wanted.name in replica.known:
+        return True
+    known = tuple(replica.call("about").result(PATIENCE)["versions"])
+    replica.answered(known)
+    if wanted.name in known:
+        return True
+    for base in (*reversed(known), None):
+        messages = _step(replica.shard, n_shards, wanted, base)
+        if messages is None:
+            continue
+        _send(replica, messages)
         if wanted.name in replica.known:
             return True
-        known = tuple(replica.call("about").result(PATIENCE)["versions"])
-        replica.answered(known)
-        if wanted.name in known:
-            return True
-        for base in (*reversed(known), None):
-            messages = _step(replica.shard, n_shards, wanted, base)
-            if messages is None:
-                continue
-            _send(replica, messages)
-            if wanted.name in replica.known:
-                return True
-        return False
+    return False
 
 
 def _step(shard: int, n_shards: int, wanted: VersionToServe, base: str | None) -> Iterator[Message] | None:

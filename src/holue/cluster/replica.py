@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
 
@@ -20,7 +19,8 @@ class Replica:
     suspect: bool = False
     failures: int = 0
     last_failure: str = ""
-    feeding: Lock = field(default_factory=Lock)  # one step at a time
+    # One step at a time, and a replica that hangs holds up no other.
+    feeder: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="holue-feed"))
 
     def call(self, method: str, *arguments: Any) -> Future[Any]:
         """Ask, without waiting."""
@@ -37,3 +37,7 @@ class Replica:
     def answered(self, known: tuple[str, ...]) -> None:
         """It answered, and holds these versions."""
         self.suspect, self.known = False, known
+
+    def forget(self) -> None:
+        """It is gone: start no further step."""
+        self.feeder.shutdown(wait=False, cancel_futures=True)

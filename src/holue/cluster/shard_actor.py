@@ -63,8 +63,10 @@ class ShardActor:
 
 def _load_kernels() -> None:
     """Compiled code is read from its cache when it is first called; no question should wait for that."""
-    rows = np.eye(8, dtype=np.float32)
-    gallery = Gallery.of(np.arange(8), rows).without(np.array([3]))
+    rows = np.eye(16, dtype=np.float32)
+    mapped = rows[:8].copy()
+    mapped.setflags(write=False)  # loops over rows that may not be written to are compiled by themselves
+    gallery = Gallery.of(np.arange(16), mapped, rows[8:]).without(np.array([3]))
     for n_probes in (1, 96):
         probes = np.tile(rows[:1], (n_probes, 1))
         for link in (cosine_link, power_link):

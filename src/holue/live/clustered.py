@@ -18,7 +18,7 @@ from holue.cluster.engine import connect, disconnect, ray
 from holue.cluster.feeding import Difference, VersionToServe
 from holue.cluster.local_ray import LocalRay
 from holue.cluster.shard import version_number
-from holue.errors import InvalidParameterError
+from holue.errors import InvalidParameterError, StoreError
 from holue.gallery.gallery import Gallery
 from holue.live.follower import concerned_by
 from holue.recognition.search.search import Search, SearchKind
@@ -145,6 +145,11 @@ def identity_of(store: Store, path: str, *, shared: bool = True) -> str:
     kept = store.artifact(ARTIFACT)
     if kept is None:
         kept = json.dumps({"identity": secrets.token_hex(16)}).encode()
-        store.put_artifact(ARTIFACT, kept)
+        try:
+            store.put_artifact(ARTIFACT, kept)
+        except StoreError as error:
+            raise InvalidParameterError(
+                f"{path} was never on a cluster, and cannot be put on one by a reader; run: holue cluster up {path}"
+            ) from error
     place = path if "://" in path else os.path.realpath(path)
     return hashlib.sha256(kept + place.encode()).hexdigest()[:16]

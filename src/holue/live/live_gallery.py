@@ -82,7 +82,7 @@ class LiveGallery:
         self._closed = False
         self._unreadable: CorruptStoreError | None = None
         version, gallery = self._follower.start(write=not read_only)
-        self._clustered = None if cluster is None else cluster(self.settings.search)
+        self.clustered = None if cluster is None else cluster(self.settings.search)
         self._current = self._version_of(version, gallery, self._newest_calibration(None))
 
     def close(self) -> None:
@@ -95,8 +95,8 @@ class LiveGallery:
                 if not self.read_only:
                     self._follower.keep_templates()
             finally:
-                if self._clustered is not None:
-                    self._clustered.close()
+                if self.clustered is not None:
+                    self.clustered.close()
                 self.store.close()
 
     def __enter__(self) -> Self:
@@ -363,7 +363,7 @@ class LiveGallery:
 
     def _erased(self, receipt: Receipt) -> Receipt:
         self._followed(receipt)
-        return receipt if self._clustered is None else self._clustered.erased(receipt)
+        return receipt if self.clustered is None else self.clustered.erased(receipt)
 
     def _follow(self, calibration: StoredCalibration | None) -> None:
         now = self._current
@@ -375,7 +375,7 @@ class LiveGallery:
         self, version: int, gallery: Gallery | None, calibration: StoredCalibration | None
     ) -> GalleryVersion:
         missing = Missing.of(self.store, version)
-        cell = self._cell if self._clustered is None else self._clustered.cell(version, gallery, self._cell)
+        cell = self._cell if self.clustered is None else self.clustered.cell(version, gallery, self._cell)
         return GalleryVersion.of(version, self.settings, gallery, calibration, cell, missing, self.rotation)
 
     def _newest_calibration(self, known: StoredCalibration | None) -> StoredCalibration | None:

@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from holue.cluster.cluster import Cluster
+from holue.cluster.engine import connect
 from holue.errors import InvalidParameterError
-from holue.live.clustered import ClusterAddress, Clustered, Joining
+from holue.live.clustered import ClusterAddress, Clustered, Joining, identity_of
 from holue.live.kept_settings import check_settings, has_settings, keep_settings
 from holue.live.live_gallery import LiveGallery
 from holue.live.protection import VARIABLE, is_protected, key_in
@@ -128,6 +130,18 @@ def _on_server(url: str, create: bool, dim: int | None, model: str | None) -> tu
     if dim is None:
         raise InvalidParameterError("dim is needed to create a gallery: the number of coordinates of an embedding")
     return created_store(url, dim=dim, model=model), True
+
+
+def shards_of(path: str | os.PathLike[str], where: ClusterAddress) -> Cluster:
+    """The shards of a gallery on a Ray cluster, to look at or to end; the gallery itself is not opened for answers."""
+    name = os.fspath(path)
+    store = _on_server(name, False, None, None)[0] if _is_url(name) else SqliteStore.open(name, write=False)
+    try:
+        identity = identity_of(store, name)
+    finally:
+        store.close()
+    connect(where.address)
+    return Cluster(identity, n_shards=where.n_shards, replicas=where.replicas)
 
 
 def _joining(store: Store, name: str, where: ClusterAddress) -> Joining:

@@ -42,7 +42,7 @@ class Moment:
         """The best subject of each probe, and nothing else."""
         probes, search = self.probes(X, concentration), self.search
         evidence = search.scan(probes.directions, [], top_k=1, threads=self.settings.threads)
-        _check_whole(search)
+        check_whole(search)
         return evidence
 
     def examine(
@@ -67,7 +67,7 @@ class Moment:
             probes, search, point, temperature=settings.temperature, top_k=top_k, threads=settings.threads
         )
         if not partial:
-            _check_whole(search)
+            check_whole(search)
         return Examination(reading, score, state.quality_levels, state.calibration_fingerprints, state.lineage)
 
     def identify(self, X: object, concentration: object, *, top_k: int) -> Identifications:
@@ -84,7 +84,8 @@ class Moment:
         return answers.left_open(f"incomplete: {missing} of {n_gallery} enrolled subjects could not be read")
 
 
-def _check_whole(search: Search) -> None:
+def check_whole(search: Search) -> None:
+    """An error where scans could not see everybody, for what must not rest on a part."""
     if search.missing:
         raise IncompleteSearchError(
             f"{search.missing} enrolled subjects could not be read, and this needs them all; ask again once they can be reached"
