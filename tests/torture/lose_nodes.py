@@ -165,18 +165,32 @@ def stop_actor(gallery: LiveGallery, probes: np.ndarray, seed: int) -> dict[str,
     return load.report("a shard stopped for 5 s", begin)
 
 
-def kill_both(gallery: LiveGallery, probes: np.ndarray, seed: int) -> dict[str, Any]:
+def lose_both(gallery: LiveGallery, probes: np.ndarray, seed: int) -> dict[str, Any]:
+    """Stopped for longer than the deadline, so that answers are incomplete; then killed, and waited for."""
     begin = time.monotonic()
     with Load(gallery, probes, seed) as load:
-        for row in wait_ready(gallery)[1]:
-            if row.shard == 1:
-                os.kill(int(row.pid or 0), signal.SIGKILL)
-        lost = time.monotonic()
-        while gallery.identify(probes[:1]).incomplete.any() or time.monotonic() - lost < 1:
-            time.sleep(0.05)
-        whole = round(time.monotonic() - lost, 2)
+        both = [int(row.pid or 0) for row in wait_ready(gallery)[1] if row.shard == 1]
+        for pid in both:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(8)
+        for pid in both:
+            os.kill(pid, signal.SIGCONT)
+        resumed = _whole(gallery, probes)
         wait_ready(gallery)
-    return load.report("both replicas of a shard killed", begin, whole_after=whole)
+        for pid in both:
+            os.kill(pid, signal.SIGKILL)
+        restarted = _whole(gallery, probes)
+        wait_ready(gallery)
+    if not load.incomplete:
+        load.wrong.append("no answer was incomplete while a shard was away")
+    return load.report("both replicas of a shard away", begin, whole_after_stop=resumed, whole_after_kill=restarted)
+
+
+def _whole(gallery: LiveGallery, probes: np.ndarray) -> float:
+    begin = time.monotonic()
+    while gallery.identify(probes[:1]).incomplete.any():
+        time.sleep(0.05)
+    return round(time.monotonic() - begin, 2)
 
 
 def kill_node(gallery: LiveGallery, local: LocalRay, probes: np.ndarray, seed: int) -> dict[str, Any]:
@@ -264,7 +278,7 @@ def main() -> int:
             "none": lambda: calm(gallery, probes, given.seed),
             "stop": lambda: stop_actor(gallery, probes, given.seed),
             "shards": lambda: kill_actors(gallery, probes, given.kills, given.seed),
-            "both": lambda: kill_both(gallery, probes, given.seed),
+            "both": lambda: lose_both(gallery, probes, given.seed),
             "node": lambda: kill_node(gallery, local, probes, given.seed),
         }
         for fault, job in under_load.items():
