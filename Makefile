@@ -70,7 +70,7 @@ format: $(READY)  ## Rewrite the code in the house style
 bench: $(READY)  ## Measure speed and memory into runs/ (about half an hour on two idle processors)
 	mkdir -p runs
 	$(BIN)/holue bench --sections exact,other-costs,compressed,faces --out runs/speed.json --page runs/speed.md --chart runs
-	$(BIN)/holue bench --sections store,live,peers --rounds 5 --out runs/store.json --page runs/store-speed.md
+	$(BIN)/holue bench --sections store,live,peers,cluster --rounds 5 --out runs/store.json --page runs/store-speed.md
 
 bench-all: $(READY)  ## The same with approximate evidence up to ten million subjects, and a whole evaluation (over half an hour)
 	mkdir -p runs

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from holue.cluster.cluster import Cluster
 from holue.cluster.feeding import VersionToServe
+from holue.cluster.message import inline
 from holue.cluster.stripes import shard_of
 from holue.errors import IncompleteSearchError
 from holue.evidence.evidence import Evidence, merge
@@ -93,7 +94,8 @@ class ClusterSearch:
         threads: int | None = None,
     ) -> Evidence:
         """Evidence of the gallery about unit ``directions``; each shard reads with one thread, whatever ``threads`` says."""
-        question = (self._served.name, self._kind, directions, np.asarray(sharpness, np.float64), top_k, link)
+        sharpnesses = np.asarray(sharpness, np.float64)
+        question = (self._served.name, self._kind, sharpnesses, top_k, link, *inline(directions))
         shards = [shard for shard in range(self._cluster.n_shards) if shard not in self._left_out]
         answers = self._cluster.ask("scan", dict.fromkeys(shards, question), self._served, work=len(directions))
         lost = set(shards) - set(answers)

@@ -17,6 +17,16 @@ MOST_NUMBERS = 4096
 """Numbers in a message: 32 kB."""
 
 
+def inline(matrix: FloatArray) -> tuple[FloatArray, ...]:
+    """A matrix as runs of rows, each small enough to be an argument that Ray passes with the call itself.
+
+    >>> [len(some) for some in inline(np.zeros((300, 128), np.float32))]
+    [128, 128, 44]
+    """
+    per = max(1, LARGEST // max(1, matrix.shape[1] * matrix.dtype.itemsize))
+    return tuple(matrix[first : first + per] for first in range(0, max(1, len(matrix)), per))
+
+
 @dataclass(frozen=True, eq=False)
 class Message:
     """A piece of the step from the version ``base`` to ``version``; ``base`` is None where all rows come anew.

@@ -112,8 +112,6 @@ class Shard:
         if gallery is None:
             return Evidence.empty(len(directions), sharpness, top_k)
         search = self._prepared.search(kind, gallery, self._merge)
-        # Arguments of a call are read-only, which would have every loop compiled once more.
-        directions = np.array(directions)
         return search.scan(directions, sharpness, top_k=top_k, link=link, threads=1)
 
     def prepare(self, version: str, kind: SearchKind) -> bool:

@@ -14,8 +14,9 @@ from holue.cluster.engine import ray
 from holue.cluster.message import Message
 from holue.cluster.shard import Shard
 from holue.cluster.shard_file import ShardFile
-from holue.evidence.link import cosine_link, power_link
+from holue.evidence.link import Link, cosine_link, power_link
 from holue.evidence.scan import scan
+from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 from holue.recognition.search.search import SearchKind
 
@@ -47,10 +48,11 @@ class ShardActor:
         """Make what a kind of search reads."""
         return self._shard.prepare(version, kind)
 
-    def scan(self, *question: Any) -> Any:
-        """Evidence of a version, or which versions are here."""
+    def scan(self, version: str, kind: SearchKind, sharpness: Any, top_k: int, link: Link, *probes: FloatArray) -> Any:
+        """Evidence of a version about the rows of some matrices, or which versions are here."""
         self._questions += 1
-        return self._shard.scan(*question)
+        # Arguments are read-only, which would have every loop compiled once more; joined they are not.
+        return self._shard.scan(version, kind, np.concatenate(probes), sharpness, top_k, link)
 
     def rows(self, *question: Any) -> Any:
         """Directions of a version, or which versions are here."""

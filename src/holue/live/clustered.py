@@ -50,12 +50,13 @@ class Clustered:
 
     def __init__(self, store: Store, path: str, kind: SearchKind, where: ClusterAddress) -> None:
         self._store, self._joined = store, False
-        self._local = LocalRay() if where.address == LOCAL else None
-        if self._local is None:
+        self._local = LocalRay() if where.address == LOCAL and not ray().is_initialized() else None
+        if where.address != LOCAL:
             self._joined = not ray().is_initialized()
             connect(where.address)
         identity = identity_of(store, path, shared=self._local is None)
         self.cluster = Cluster(identity, kind=kind, n_shards=where.n_shards, replicas=where.replicas)
+        self.cluster.supervise()
         self._started = False
 
     def cell(self, version: int, gallery: Gallery | None, shared: StateCell) -> StateCell:
