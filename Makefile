@@ -51,12 +51,13 @@ test: $(READY)  ## Lint, types, layers, doctests, examples and tests
 test-pythons: $(READY)  ## The tests on each of Python 3.11, 3.12 and 3.13 that this machine has
 	$(BIN)/nox --session tests
 
-torture: $(READY)  ## Kill writers and services, lose power a thousand times, send ten thousand odd requests (hours)
+torture: $(READY)  ## Kill writers and services, lose power and nodes of a cluster, send ten thousand odd requests (hours)
 	$(BIN)/python tests/torture/kill_store.py --times 1000
 	$(BIN)/python tests/torture/kill_store.py --times 1000 --home postgres --longest 2
 	$(BIN)/python tests/torture/lose_power.py --changes 200
 	$(BIN)/python tests/torture/kill_service.py --times 300
 	$(BIN)/python tests/torture/kill_service.py --times 100 --home postgres
+	$(BIN)/python tests/torture/lose_nodes.py --kills 100
 	HOLUE_API_CASES=120 $(BIN)/python -m pytest tests/service/http/test_description.py --timeout 3600 -rP
 
 lint: $(READY)  ## Style and types only
@@ -71,7 +72,7 @@ format: $(READY)  ## Rewrite the code in the house style
 bench: $(READY)  ## Measure speed and memory into runs/ (about half an hour on two idle processors)
 	mkdir -p runs
 	$(BIN)/holue bench --sections exact,other-costs,compressed,faces --out runs/speed.json --page runs/speed.md --chart runs
-	$(BIN)/holue bench --sections store,live,peers --rounds 5 --out runs/store.json --page runs/store-speed.md
+	$(BIN)/holue bench --sections store,live,peers,cluster --rounds 5 --out runs/store.json --page runs/store-speed.md
 
 bench-all: $(READY)  ## The same with approximate evidence up to ten million subjects, and a whole evaluation (over half an hour)
 	mkdir -p runs

@@ -16,7 +16,7 @@ FLOORS = [
     {"embedding"},
     {"evaluation"},
     {"live"},
-    {"store"},
+    {"store", "cluster"},
     {"recognition"},
     {"evidence"},
     {"gallery"},

@@ -27,6 +27,7 @@ HolueError
 ├── StoreError                          a store of a gallery that cannot be opened, read or written
 │   ├── StoreLockedError                another process writes to it
 │   ├── StoreUnavailableError           its server cannot be reached; reads go on from the local copy
+│   ├── IncompleteSearchError           shards of a cluster cannot be reached, and all are needed
 │   ├── CorruptStoreError               a file of it is missing, cut or changed
 │   └── ErasureIncompleteError          erased data may still be in a file; the erasure goes on at the next opening
 ├── TrainingDivergedError (ArithmeticError)  the loss is no longer a number
@@ -150,6 +151,10 @@ class StoreLockedError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The server of a store cannot be reached; reads go on from the local copy."""
+
+
+class IncompleteSearchError(StoreError):
+    """Shards of a cluster cannot be reached, and what was asked needs all of them."""
 
 
 class CorruptStoreError(StoreError):

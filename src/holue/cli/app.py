@@ -41,6 +41,7 @@ class Commands(LazyGroup):
         "restore": LazyCommand("gallery.upkeep", LIVING),
         "log": LazyCommand("gallery.upkeep", LIVING),
         "serve": LazyCommand("serve", LIVING),
+        "cluster": LazyCommand("cluster", LIVING),
         "embed": LazyCommand("models.embed", HEADS),
         "train": LazyCommand("models.train", HEADS),
         "apply": LazyCommand("models.apply", HEADS),

@@ -61,7 +61,7 @@ class Follower:
                 if self._store.damage:
                     break  # samples cannot be read one by one
                 newest = changes[-1].version
-                concerned = self._concerned(version, changes)
+                concerned = concerned_by(self._store, version, changes)
                 if len(concerned) > FEW:
                     gathered, coming = Gathered.with_names(self._store.at(newest), concerned)
                     return newest, self._change(gallery, concerned, coming, gathered)
@@ -98,16 +98,6 @@ class Follower:
         self._uncached = 0 if gallery is None else len(gallery)
         return view.version, gallery
 
-    def _concerned(self, version: int, changes: list[Change]) -> set[int]:
-        """Everybody whose template, id or presence may have changed: whoever got or lost a sample too."""
-        concerned = {number for change in changes for number in _named(change)}
-        moved = [change.samples for change in changes if change.kind in LOSERS_UNNAMED]
-        if moved:
-            view = self._store.at(version)
-            samples = np.unique(np.concatenate(moved))
-            concerned |= set(view.owners(samples[samples < view.next_sample]).tolist()) - {NOBODY}
-        return concerned
-
     def _enrolled(self, numbers: Iterable[int]) -> Iterator[Subject]:
         for number in sorted(numbers):
             for subject in self._store.subjects(after=number - 1, limit=1):
@@ -119,6 +109,17 @@ class Follower:
     ) -> Gallery | None:
         self._uncached += len(concerned)
         return changed(gallery, concerned, coming, gathered, self._weighting)
+
+
+def concerned_by(store: Store, version: int, changes: list[Change]) -> set[int]:
+    """Everybody whose template, id or presence may have changed after a version: whoever got or lost a sample too."""
+    concerned = {number for change in changes for number in _named(change)}
+    moved = [change.samples for change in changes if change.kind in LOSERS_UNNAMED]
+    if moved:
+        view = store.at(version)
+        samples = np.unique(np.concatenate(moved))
+        concerned |= set(view.owners(samples[samples < view.next_sample]).tolist()) - {NOBODY}
+    return concerned
 
 
 def _named(change: Change) -> set[int]:

@@ -14,6 +14,7 @@ from holue.recognition.calibration.calibration import ValidationSource, calibrat
 from holue.recognition.calibration.fallback import Fallback
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.calibration.validation import ValidationProbes, validation_gallery
+from holue.recognition.state.moment import check_whole
 from holue.recognition.state.state import State
 
 
@@ -35,8 +36,11 @@ def learn(
         searched = validation_gallery(gallery, moment.state.gallery, settings.weighting)
         # A gallery that is given is not turned, and so its probes must not be.
         given = moment.probes if gallery is None else partial(Embeddings.from_samples, dim=dim)
-        source = ValidationProbes.of(given(X, concentration), y, searched, moment.state.gallery)
+        search = moment.cell.search("exact", searched) if gallery is None else None
+        source = ValidationProbes.of(given(X, concentration), y, searched, moment.state.gallery, search=search)
     learned = calibrated(source, settings)
+    if isinstance(source, ValidationProbes):
+        check_whole(source.search)
     state = moment.state.calibrated(learned, settings.hold, moment.state.lineage)
     told = settings.threshold is None
     return state, tuple(each for each in learned.fallbacks if told or each.setting != "hold")

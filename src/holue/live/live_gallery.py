@@ -17,6 +17,7 @@ from holue.errors import (
 from holue.gallery.gallery import Gallery
 from holue.live.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
 from holue.live.certifying import certified
+from holue.live.clustered import Joining
 from holue.live.expected_errors import ExpectedErrors
 from holue.live.follower import Follower
 from holue.live.kept_settings import CHANGEABLE, keep_settings, settings_of
@@ -27,7 +28,7 @@ from holue.live.preview import CalibrationPreview, preview_left_out, preview_pro
 from holue.live.protection import ProtectedStore, rotation_of
 from holue.live.status import LiveStatus
 from holue.live.template_cache import TemplateCache
-from holue.live.templates import built, several
+from holue.live.templates import built
 from holue.live.version import GalleryVersion
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
@@ -38,7 +39,7 @@ from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.recognition.state.state_cell import StateCell
 from holue.store.closing import Closing
 from holue.store.protocol import Store
-from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId
+from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId, several
 
 T = TypeVar("T")
 
@@ -60,7 +61,15 @@ class LiveGallery(Closing):
     LiveGallery(3 subjects, d=4, version 2, not calibrated)
     """
 
-    def __init__(self, store: Store, given: dict[str, Any], *, cache: TemplateCache, read_only: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        given: dict[str, Any],
+        *,
+        cache: TemplateCache,
+        read_only: bool,
+        cluster: Joining | None = None,
+    ) -> None:
         self.rotation = rotation_of(store)
         self.store: Store = store if self.rotation is None else cast(Store, ProtectedStore(store, self.rotation))
         self.read_only = read_only
@@ -74,6 +83,7 @@ class LiveGallery(Closing):
         self._closed = False
         self._unreadable: CorruptStoreError | None = None
         version, gallery = self._follower.start(write=not read_only)
+        self.clustered = None if cluster is None else cluster(self.settings.search)
         self._current = self._version_of(version, gallery, self._newest_calibration(None))
 
     def close(self) -> None:
@@ -86,6 +96,8 @@ class LiveGallery(Closing):
                 if not self.read_only:
                     self._follower.keep_templates()
             finally:
+                if self.clustered is not None:
+                    self.clustered.close()
                 self.store.close()
 
     # Reading
@@ -265,7 +277,7 @@ class LiveGallery(Closing):
         """Erase subjects from every file of the home, snapshots and the template cache included; nothing brings them back."""
         with self._follower.erasing():
             receipt = self.store.erase(several(ids), numbers=numbers, by=by)
-        return self._followed(receipt)
+        return self._erased(receipt)
 
     def purge(
         self, *, now: float | None = None, dry_run: bool = False, by: str | None = None
@@ -274,8 +286,8 @@ class LiveGallery(Closing):
         if dry_run:
             return self.store.purge(now=now, dry_run=True, by=by)
         with self._follower.erasing():
-            purged = self.store.purge(now=now, by=by)
-        return self._followed(purged)
+            numbers, receipt = self.store.purge(now=now, by=by)
+        return numbers, None if receipt is None else self._erased(receipt)
 
     def change_settings(self, *, by: str | None = None, **given: Any) -> None:
         """Keep other settings, durably: ``target_fpir`` from the next calibration on, the rest of ``CHANGEABLE`` at once."""
@@ -363,6 +375,10 @@ class LiveGallery(Closing):
             self._follow(self._current.calibrated)
         return result
 
+    def _erased(self, receipt: Receipt) -> Receipt:
+        self._followed(receipt)
+        return receipt if self.clustered is None else self.clustered.erased(receipt)
+
     def _follow(self, calibration: StoredCalibration | None) -> None:
         now = self._current
         version, gallery = self._follower.follow(now.version, now.gallery)
@@ -373,7 +389,8 @@ class LiveGallery(Closing):
         self, version: int, gallery: Gallery | None, calibration: StoredCalibration | None
     ) -> GalleryVersion:
         missing = Missing.of(self.store, version)
-        return GalleryVersion.of(version, self.settings, gallery, calibration, self._cell, missing, self.rotation)
+        cell = self._cell if self.clustered is None else self.clustered.cell(version, gallery, self._cell)
+        return GalleryVersion.of(version, self.settings, gallery, calibration, cell, missing, self.rotation)
 
     def _newest_calibration(self, known: StoredCalibration | None) -> StoredCalibration | None:
         entry = self._calibrations.active()

@@ -6,7 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from holue.cluster.cluster import Cluster
+from holue.cluster.engine import connect
 from holue.errors import InvalidParameterError
+from holue.live.clustered import ClusterAddress, Clustered, Joining, identity_of
 from holue.live.kept_settings import check_settings, has_settings, keep_settings
 from holue.live.live_gallery import LiveGallery
 from holue.live.protection import VARIABLE, is_protected, key_in
@@ -29,6 +32,7 @@ def open(
     read_only: bool = False,
     damaged: Damaged = "refuse",
     protect: bool = False,
+    cluster: str | ClusterAddress | None = None,
     **settings: Any,
 ) -> LiveGallery:
     """Open a gallery: a directory, a ``postgresql://`` URL, or ``":memory:"``.
@@ -44,6 +48,9 @@ def open(
 
     A gallery made with ``protect=True`` stores its samples turned by a secret rotation, whose key is in the environment
     (``HOLUE_TEMPLATE_KEY``) whenever it is opened; see :mod:`holue.live.protection`.
+
+    With ``cluster`` (``"local"``, or the address of a Ray cluster such as ``"ray://host:10001"``) its rows are searched by shards
+    there; see :mod:`holue.cluster`.
 
     >>> import holue, tempfile
     >>> home = tempfile.mkdtemp() + "/gallery"
@@ -83,7 +90,8 @@ def open(
             keep_settings(store, settings)
         if protect and not is_protected(store):
             raise InvalidParameterError(f"{name} was made without protect=True; make a new gallery, and enrol into it")
-        return LiveGallery(store, settings, cache=_cache(store), read_only=read_only)
+        joining = None if cluster is None else _joining(store, name, ClusterAddress.of(cluster))
+        return LiveGallery(store, settings, cache=_cache(store), read_only=read_only, cluster=joining)
     except BaseException:
         store.close()
         raise
@@ -122,6 +130,26 @@ def _on_server(url: str, create: bool, dim: int | None, model: str | None) -> tu
     if dim is None:
         raise InvalidParameterError("dim is needed to create a gallery: the number of coordinates of an embedding")
     return created_store(url, dim=dim, model=model), True
+
+
+def shards_of(path: str | os.PathLike[str], where: ClusterAddress) -> Cluster:
+    """The shards of a gallery on a Ray cluster, to look at or to end; the gallery itself is not opened for answers."""
+    name = os.fspath(path)
+    store = _on_server(name, False, None, None)[0] if _is_url(name) else SqliteStore.open(name, write=False)
+    try:
+        identity = identity_of(store, name)
+    finally:
+        store.close()
+    connect(where.address)
+    return Cluster(identity, n_shards=where.n_shards, replicas=where.replicas)
+
+
+def _joining(store: Store, name: str, where: ClusterAddress) -> Joining:
+    if store.damage:
+        raise InvalidParameterError(
+            f"{name} is damaged: its rows are not spread over a cluster; open it without cluster="
+        )
+    return lambda kind: Clustered(store, name, kind, where)
 
 
 def _check_damaged(name: str, damaged: str, read_only: bool) -> None:

@@ -5,7 +5,7 @@ The only place that makes galleries out of samples. Rows are in the order of sub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,11 +171,6 @@ def changed(
 def as_ids(ids: list[SubjectId]) -> Subjects:
     """Ids of a store, which are all strings or all integers, as an array, without looking at each one."""
     return as_subjects(np.array(ids))
-
-
-def several(ids: SubjectId | Iterable[SubjectId]) -> Iterable[SubjectId]:
-    """A single id as a list of one; a string is an id, not its letters."""
-    return [ids] if isinstance(ids, str | int | np.integer) else ids
 
 
 def _joined(parts: list[Any], dtype: type) -> Any:

@@ -45,7 +45,7 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.embedder = embedder
-        self.galleries = Galleries(settings.galleries, self._opened, damaged=settings.damaged)
+        self.galleries = Galleries(settings.galleries, self._opened, damaged=settings.damaged, cluster=settings.cluster)
         self.first_key: NewKey | None = None
         self.ready = False
         self.long = LongWork()

@@ -85,6 +85,10 @@ class ServiceSettings(_Table):
         default="refuse",
         description="What to do with a damaged gallery: not start, or read the rest and answer `incomplete`.",
     )
+    cluster: str | None = Field(
+        default=None,
+        description="A Ray cluster whose shards search the galleries: auto, HOST:PORT, ray://HOST:PORT or local.",
+    )
     limits: LimitSettings = LimitSettings()
     embedder: EmbedderSettings | None = None
     reviews: ReviewSettings = ReviewSettings()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -14,6 +14,12 @@ Int64Array = npt.NDArray[np.int64]
 Float32Array = npt.NDArray[np.float32]
 Float64Array = npt.NDArray[np.float64]
 SubjectId = str | int
+
+
+def several(ids: SubjectId | Iterable[SubjectId]) -> Iterable[SubjectId]:
+    """A single id as a list of one; a string is an id, not its letters."""
+    return [ids] if isinstance(ids, str | int | np.integer) else ids
+
 
 NOBODY = -1
 """In arrays of subject numbers: the sample belongs to no subject (it was removed or erased)."""

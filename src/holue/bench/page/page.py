@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holue.bench.page.approximate_page import approximate_part
 from holue.bench.page.changes_page import changes_part
+from holue.bench.page.cluster_page import cluster_part
 from holue.bench.page.compressed_page import compressed_part
 from holue.bench.page.extrapolation import extrapolation
 from holue.bench.page.faces_page import faces_part
@@ -49,6 +50,7 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
         ("Sublinear: approximate evidence", approximate_part(result.get("approximate", {}), figures)),
         ("Subjects who come and go", changes_part(result.get("changes", []))),
         ("Whole photographs", faces_part(result.get("faces", {}))),
+        ("Shards on Ray", cluster_part(result.get("cluster", {}))),
         ("Durable enrolments", store_part(result.get("store", {}))),
         ("The living gallery", live_part(result.get("live", []))),
         ("Beside other stores of embeddings", peers_part(result.get("peers", {}))),

@@ -13,6 +13,7 @@ from holue.artifact import write_text
 from holue.bench.machine import load, machine
 from holue.bench.sections.approximate import approximate_steps
 from holue.bench.sections.changes import change_steps
+from holue.bench.sections.cluster import cluster_steps
 from holue.bench.sections.compressed import compressed_steps
 from holue.bench.sections.evaluation import evaluation_steps
 from holue.bench.sections.exact import exact_steps
@@ -37,6 +38,7 @@ SECTIONS: dict[str, Callable[[Result, Sizes, int, int], Iterator[Step]]] = {
     "store": store_steps,
     "live": live_steps,
     "peers": peer_steps,
+    "cluster": cluster_steps,
 }
 """What can be measured on its own, in the order in which it is done."""
 USUAL = ("exact", "other-costs")

@@ -11,7 +11,7 @@ from holue.bench.measuring import PAUSE
 class Sizes:
     """The comparison at one gallery size over dimensions, batches and threads; growth; what else a user waits for; compressed
     galleries by subjects and dimensions; approximate evidence by subjects, in memory and mapped from disk; changes of one
-    subject each; whole photographs; durable enrolments; living galleries; other stores."""
+    subject each; whole photographs; durable enrolments; living galleries; other stores; shards on Ray."""
 
     n_subjects: int = 100_000
     dims: tuple[int, ...] = (512, 128)
@@ -46,6 +46,7 @@ class Sizes:
     live_calls: int = 60
     peer_subjects: tuple[int, ...] = (20_000, 100_000)
     peer_dim: int = 512
+    cluster_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (1_000_000, 128))
     pause: float = PAUSE
 
     def in_memory(self) -> Sizes:
@@ -88,5 +89,6 @@ QUICK = Sizes(
     live_calls=20,
     peer_subjects=(2_000,),
     peer_dim=128,
+    cluster_shapes=((20_000, 128),),
 )
 """A look in a minute."""

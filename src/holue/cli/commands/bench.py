@@ -36,8 +36,8 @@ def bench(
             "pooling, start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven "
             "minutes and 6 GB of memory, most of it for 1e7), changes (subjects who come and go; minutes and 6 GB), "
             "faces (whole photographs, where data and models are there; a minute), store (durable enrolments; a minute), live "
-            "(living galleries up to 1e6; minutes), peers (other stores of embeddings; minutes), evaluation (an evaluation of "
-            "IJB-C's size; minutes), or all.",
+            "(living galleries up to 1e6; minutes), peers (other stores of embeddings; minutes), cluster (shards on Ray; "
+            "minutes), evaluation (an evaluation of IJB-C's size; minutes), or all.",
         ),
     ] = "exact,other-costs",
     add: Annotated[

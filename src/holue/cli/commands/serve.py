@@ -29,6 +29,10 @@ def serve(
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings, a TOML file.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(metavar="PEM", help="The certificate.")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="PEM", help="The certificate's key.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Search on a Ray cluster: auto, HOST:PORT, ray://HOST:PORT or local."),
+    ] = None,
     demo: Annotated[
         bool, typer.Option("--demo", help="Serve the glyph world, enrolled and calibrated, from ./demo-service.")
     ] = False,
@@ -48,7 +52,7 @@ def serve(
         raise MissingDependencyError(str(error.name), "serve") from error
     if demo and gallery is not None:
         raise InvalidParameterError("--demo serves its own gallery; leave out GALLERY")
-    options: dict[str, Any] = {"host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
+    options: dict[str, Any] = {"host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key, "cluster": cluster}
     settings = ServiceSettings.load(config, galleries=str(DEMO_FOLDER) if demo else gallery, **options)
     check_binding(settings)
     sock = bind(settings)

@@ -68,11 +68,21 @@ class ValidationProbes:
 
     @classmethod
     def of(
-        cls, probes: Embeddings, y: object, gallery: Gallery, enrolled: Gallery, subject: object = None
+        cls,
+        probes: Embeddings,
+        y: object,
+        gallery: Gallery,
+        enrolled: Gallery,
+        subject: object = None,
+        search: Search | None = None,
     ) -> ValidationProbes:
-        """Probes of the subjects ``y``; ``subject`` names the person behind every probe where ``y`` does not."""
+        """Probes of the subjects ``y``; ``subject`` names the person behind every probe where ``y`` does not.
+
+        The gallery is read by ``search`` where its rows are elsewhere.
+        """
         truth = truth_numbers(gallery, y, len(probes))
-        return cls(probes, GallerySearch.exact(gallery), truth, people(y, subject, len(probes))[0], enrolled)
+        read = GallerySearch.exact(gallery) if search is None else search
+        return cls(probes, read, truth, people(y, subject, len(probes))[0], enrolled)
 
     def point_at_fpir(self, settings: Settings) -> OperatingPoint:
         """The operating point at which ``target_fpir`` of the strangers are accepted."""

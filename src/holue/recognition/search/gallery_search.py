@@ -77,6 +77,11 @@ class GallerySearch:
         """The precision of the rows."""
         return self.gallery.dtype
 
+    @property
+    def missing(self) -> int:
+        """Nobody: all rows are here."""
+        return 0
+
     def names(self, numbers: Numbers) -> Subjects:
         """The ids of some numbers; a negative one is nobody's."""
         return self.gallery.names(numbers)

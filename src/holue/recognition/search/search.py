@@ -35,6 +35,11 @@ class Search(Protocol):
         """How many subjects are enrolled."""
         ...
 
+    @property
+    def missing(self) -> int:
+        """Subjects that its scans could not see, none of whom ``len`` counts; 0 where the rows are in this process."""
+        ...
+
     def names(self, numbers: Numbers) -> Subjects:
         """The ids of some numbers; a negative one is nobody's."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holue.errors import InvalidParameterError
+from holue.errors import IncompleteSearchError, InvalidParameterError
 from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
@@ -40,13 +40,21 @@ class Moment:
 
     def best(self, X: object, concentration: object) -> Evidence:
         """The best subject of each probe, and nothing else."""
-        probes = self.probes(X, concentration)
-        return self.search.scan(probes.directions, [], top_k=1, threads=self.settings.threads)
+        probes, search = self.probes(X, concentration), self.search
+        evidence = search.scan(probes.directions, [], top_k=1, threads=self.settings.threads)
+        check_whole(search)
+        return evidence
 
     def examine(
-        self, X: object, concentration: object, *, top_k: int, gallery: Gallery | tuple[object, ...] | None = None
+        self,
+        X: object,
+        concentration: object,
+        *,
+        top_k: int,
+        gallery: Gallery | tuple[object, ...] | None = None,
+        partial: bool = False,
     ) -> Examination:
-        """Read probes, among the enrolled or in a gallery of their own."""
+        """Read probes, among the enrolled or in a gallery of their own; ``partial`` says that some of it may be out of reach."""
         settings, state = self.settings, self.state
         point, score = state.point, state.quality_of(settings.method)
         probes = self.probes(X, concentration)
@@ -58,6 +66,8 @@ class Moment:
         reading = Reading.of(
             probes, search, point, temperature=settings.temperature, top_k=top_k, threads=settings.threads
         )
+        if not partial:
+            check_whole(search)
         return Examination(reading, score, state.quality_levels, state.calibration_fingerprints, state.lineage)
 
     def identify(self, X: object, concentration: object, *, top_k: int) -> Identifications:
@@ -65,6 +75,18 @@ class Moment:
         if isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 1:
             raise InvalidParameterError(f"top_k must be a whole number of at least 1, got {top_k!r}")
         shown = min(int(top_k), len(self.state.gallery))
-        seen = self.examine(X, concentration, top_k=shown)
+        seen = self.examine(X, concentration, top_k=shown, partial=True)
         filter_below = self.state.filter_threshold(self.settings.filter_below)
-        return Identifications.of(seen.reading, seen.score, filter_below, shown, self.state.probability_model)
+        answers = Identifications.of(seen.reading, seen.score, filter_below, shown, self.state.probability_model)
+        missing, n_gallery = seen.reading.search.missing, len(self.state.gallery)
+        if not missing:
+            return answers
+        return answers.left_open(f"incomplete: {missing} of {n_gallery} enrolled subjects could not be read")
+
+
+def check_whole(search: Search) -> None:
+    """An error where scans could not see everybody, for what must not rest on a part."""
+    if search.missing:
+        raise IncompleteSearchError(
+            f"{search.missing} enrolled subjects could not be read, and this needs them all; ask again once they can be reached"
+        )

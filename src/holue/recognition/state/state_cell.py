@@ -12,9 +12,8 @@ from weakref import WeakSet
 from holue.errors import NotFittedYetError
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Part, Segment
-from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.search.prepared_segments import PreparedSegments
-from holue.recognition.search.search import SearchKind
+from holue.recognition.search.search import Search, SearchKind
 from holue.recognition.state.lineage import Lineage
 from holue.recognition.state.state import State
 
@@ -66,7 +65,7 @@ class StateCell:
                 self._warned = state.lineage, set()
             return self._warned[1]
 
-    def search(self, kind: SearchKind, gallery: Gallery) -> GallerySearch:
+    def search(self, kind: SearchKind, gallery: Gallery) -> Search:
         """How a version of the gallery is read: by what is prepared of its segments, exactly where nothing is."""
         return self._segments.search(kind, gallery, self._merge)
 

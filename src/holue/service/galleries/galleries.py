@@ -31,8 +31,8 @@ Open = Callable[[str, str, Any], Opened]
 class Galleries:
     """A gallery's home, a directory of galleries, or a gallery in PostgreSQL; new ones are made in a directory only."""
 
-    def __init__(self, place: str, opened: Open, *, damaged: Damaged = "refuse") -> None:
-        self.place, self._opened, self._damaged = place, opened, damaged
+    def __init__(self, place: str, opened: Open, *, damaged: Damaged = "refuse", cluster: str | None = None) -> None:
+        self.place, self._opened, self._damaged, self._cluster = place, opened, damaged, cluster
         self._root = None if place.startswith(SCHEMES) else Path(place)
         self._open: dict[str, Opened] = {}
         self._creating = threading.Lock()
@@ -103,7 +103,7 @@ class Galleries:
 
     def _add(self, name: str, place: str) -> Opened:
         try:
-            live = open_gallery(place)
+            live = open_gallery(place, cluster=self._cluster)
         except CorruptStoreError as error:
             if self._damaged == "refuse":
                 raise

@@ -80,6 +80,9 @@ def identify(
     top_k: Annotated[int, typer.Option(help="Candidates of each probe.", min=1)] = 5,
     version: Annotated[int | None, typer.Option(help="Answer as the gallery was in this version.", min=0)] = None,
     damaged: DamagedGallery = Damaged.refuse,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Ask the shards of a Ray cluster: local, auto or HOST:PORT.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Identify every row of a file: who, or nobody enrolled, how far to trust it, and why.
@@ -95,7 +98,7 @@ def identify(
     names = given.names or list(range(len(given.embeddings)))
     quiet = json or not sys.stderr.isatty()
     rows: list[dict[str, Any]] = []
-    with holue.open(gallery, read_only=True, damaged=damaged.value) as opened:
+    with holue.open(gallery, read_only=True, damaged=damaged.value, cluster=cluster) as opened:
         opened.check_model(given.model)
         asked = opened.current if version is None else opened.at(version)
         if asked.state is not None and asked.state.operating_point is None:

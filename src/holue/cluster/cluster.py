@@ -1,0 +1,364 @@
+"""Cluster: the shards of one gallery on Ray: started, fed, watched and asked by this process, and by others at the same time.
+
+Shards are detached actors with names, so they outlive whoever started them; the next process finds them by name. Ray starts a
+process that died again on its node. Where a node is lost, joins or is drained, ``supervise`` starts and stops replicas; two
+processes that do so at once come to the same names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from holue.cluster.asking import UsualTime, ask_all
+from holue.cluster.engine import ray
+from holue.cluster.feeding import VersionToServe, bring
+from holue.cluster.nodes import drain, nodes
+from holue.cluster.placement import Place, Placement, placed
+from holue.cluster.replica import Replica
+from holue.cluster.shard_actor import ShardActor
+from holue.errors import IncompleteSearchError, InvalidParameterError
+from holue.recognition.search.search import SearchKind
+
+NAME = re.compile(r"shard (\d+) of (\d+) on ([0-9a-f]+)")
+LOOK_EVERY = 0.25
+PLACE_EVERY = 2.0
+"""Seconds between looks at replicas that failed, and between looks at the nodes."""
+
+
+@dataclass(frozen=True)
+class ReplicaStatus:
+    """One replica, as ``holue cluster status`` shows it."""
+
+    shard: int
+    node: str
+    address: str
+    answers: bool
+    version: str | None
+    subjects: int | None
+    pid: int | None
+    failures: int
+    last_failure: str
+
+
+class Cluster:
+    """The shards of the gallery ``identity``; Ray must be connected.
+
+    The number of shards is fixed by whoever starts them first, one for each processor of the nodes unless ``n_shards`` says
+    otherwise.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        *,
+        kind: SearchKind = "exact",
+        n_shards: int | None = None,
+        replicas: int = 2,
+        cache: str | None = None,
+    ) -> None:
+        self.identity, self.kind, self.n_replicas = identity, kind, replicas
+        self._cache = cache
+        self._replicas: dict[Place, Replica] = {}
+        self._lock = threading.Lock()
+        self._serving: VersionToServe | None = None
+        self._usual = UsualTime()
+        self._given_up: set[int] = set()
+        self.last_error = ""
+        self._being_fed: dict[tuple[int, str], Future[bool]] = {}
+        self._stopping = threading.Event()
+        names = self._names()
+        self.n_shards = names[0][1] if names else n_shards or _processors()
+        self._supervisor = threading.Thread(target=self._watch, name="holue-cluster", daemon=True)
+
+    # Serving
+
+    def serve(self, version: VersionToServe) -> None:
+        """From now on this version is the newest: every replica is brought to it, in the background."""
+        self._serving = version
+        for replica in self.replicas():
+            self._feed_newest(replica)
+
+    def start(self, version: VersionToServe, timeout: float = 600.0) -> None:
+        """Start what is not there, and wait until one replica of every shard, or all that can, holds the version."""
+        self._serving = version
+        self.supervise()
+        fed = [self.feed(replica, version) for replica in self.replicas()]
+        for each in fed:
+            try:
+                each.result(timeout)
+            except Exception:  # whatever Ray raises: the replica is suspect, and looked at again
+                continue
+        self._supervisor.start()
+
+    def unreached(self, timeout: float = 60.0) -> list[tuple[int, str]]:
+        """Wait until every replica holds the newest version; the shards and nodes of those that do not."""
+        serving, left = self._serving, []
+        if serving is None:
+            return []
+        addresses = {node.id: node.address for node in nodes()}
+        under_way = [(replica, self.feed(replica, serving)) for replica in self.replicas()]
+        for replica, future in under_way:
+            try:
+                done = future.result(timeout)
+            except Exception:  # whatever Ray raises
+                done = False
+            if not done:
+                left.append((replica.shard, addresses.get(replica.node, replica.node)))
+        return left
+
+    def ask(
+        self, method: str, questions: Mapping[int, tuple[Any, ...]], version: VersionToServe, work: int
+    ) -> dict[int, Any]:
+        """The answers of the shards that gave one."""
+
+        def fed(replica: Replica) -> Future[bool]:
+            return self.feed(replica, version)
+
+        return ask_all(method, questions, self.of_shard, fed, version.name, self._usual, work, self._given_up)
+
+    def of_shard(self, shard: int) -> Sequence[Replica]:
+        """The replicas of a shard; which one comes first differs from shard to shard, so that all nodes work."""
+        found = [replica for (number, _), replica in sorted(self._replicas.items()) if number == shard]
+        return found if shard % 2 == 0 else found[::-1]
+
+    def replicas(self) -> list[Replica]:
+        """All of them, by shard and node."""
+        return [replica for _, replica in sorted(self._replicas.items())]
+
+    def feed(self, replica: Replica, version: VersionToServe) -> Future[bool]:
+        """Bring a replica to a version in the background; the same step is under way once only."""
+        key = id(replica), version.name
+        with self._lock:
+            under_way = self._being_fed.get(key)
+            if under_way is not None and not under_way.done():
+                return under_way
+            self._being_fed = {known: each for known, each in self._being_fed.items() if not each.done()}
+            self._being_fed[key] = future = replica.feeder.submit(self._bring, replica, version)
+            return future
+
+    def _feed_newest(self, replica: Replica) -> None:
+        """Unless it is being fed already: it asks for the newest version itself when that is done."""
+        serving = self._serving
+        if serving is None or replica.suspect or serving.name in replica.known:
+            return
+        with self._lock:
+            if any(number == id(replica) and not each.done() for (number, _), each in self._being_fed.items()):
+                return
+        self.feed(replica, serving)
+
+    def _bring(self, replica: Replica, version: VersionToServe) -> bool:
+        try:
+            done = bring(replica, self.n_shards, version)
+            if done and self.kind != "exact":
+                replica.call("prepare", version.name, self.kind).result(600)
+        except Exception as error:
+            replica.failed(error)
+            raise
+        serving = self._serving
+        if serving is not None and serving.name not in replica.known and not self._stopping.is_set():
+            with contextlib.suppress(RuntimeError):  # it is gone
+                self.feed(replica, serving)
+        return done
+
+    # Watching
+
+    def supervise(self, *, level: bool = False) -> tuple[list[Place], list[Place]]:
+        """Start and stop replicas as the nodes are now; returns what was started, and what was stopped."""
+        plan = self._plan(level)
+        for shard, node in plan.start:
+            self._start(shard, node)
+        stopped = [place for place in plan.stop if self._can_go(place)]
+        for place in stopped:
+            self._stop(place)
+        return list(plan.start), stopped
+
+    def drain(self, given: str) -> str:
+        """Have no shard on a node, named by its address or the beginning of its id; returns the id."""
+        there = nodes()
+        found = [node for node in there if given == node.address or node.id.startswith(given)]
+        if len(found) != 1:
+            known = ", ".join(f"{node.address} ({node.id[:8]})" for node in there)
+            raise InvalidParameterError(f"NODE must name one node, and {given!r} names {len(found)}; there are {known}")
+        if all(node.drained or node is found[0] for node in there):
+            raise InvalidParameterError(f"{given} is the last node that is not drained; add a node first")
+        drain(found[0].id)
+        return found[0].id
+
+    def settle(self, *, level: bool = False, timeout: float) -> Placement:
+        """Start and stop replicas until nothing is left to do and all hold the newest version; all that was done."""
+        started: list[Place] = []
+        stopped: list[Place] = []
+        end = time.monotonic() + timeout
+        while True:
+            start, stop = self.supervise(level=level)
+            started, stopped = started + start, stopped + stop
+            behind = self.unreached(max(1.0, end - time.monotonic()))
+            if not behind and not start and not stop and not self._planned(level):
+                return Placement(tuple(started), tuple(stopped))
+            if time.monotonic() > end:
+                raise IncompleteSearchError(f"not settled after {timeout:g} s: {behind}; see `holue cluster status`")
+            time.sleep(LOOK_EVERY)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def status(self) -> list[ReplicaStatus]:
+        """Every replica, asked now."""
+        addresses = {node.id: node.address for node in nodes()}
+        if not self._replicas:
+            self._find(set(addresses))
+        asked = [(replica, replica.call("about")) for replica in self.replicas()]
+        found = []
+        for replica, future in asked:
+            try:
+                about: dict[str, Any] = future.result(2.0)
+            except Exception as error:
+                replica.failed(error)
+                about = {}
+            versions = about.get("versions") or [None]
+            found.append(
+                ReplicaStatus(
+                    replica.shard,
+                    replica.node,
+                    addresses.get(replica.node, "lost"),
+                    bool(about),
+                    versions[-1],
+                    about.get("subjects"),
+                    about.get("pid"),
+                    replica.failures,
+                    replica.last_failure,
+                )
+            )
+        return found
+
+    def down(self) -> int:
+        """End all shards and delete their rows from the nodes; returns how many there were."""
+        self.close()
+        self._find({node.id for node in nodes()})
+        places = list(self._replicas)
+        for place in places:
+            self._stop(place)
+        return len(places)
+
+    def close(self) -> None:
+        """Stop watching; the shards stay."""
+        self._stopping.set()
+        if self._supervisor.is_alive():
+            self._supervisor.join(10)
+        for replica in self.replicas():
+            replica.forget()
+
+    # Inside
+
+    def _plan(self, level: bool) -> Placement:
+        there = nodes()
+        self._find({node.id for node in there})
+        now: dict[int, list[str]] = {}
+        for shard, node in self._replicas:
+            now.setdefault(shard, []).append(node)
+        usable = [node.id for node in there if not node.drained]
+        return placed(self.n_shards, usable, now, self.n_replicas, level=level)
+
+    def _planned(self, level: bool) -> bool:
+        plan = self._plan(level)
+        return bool(plan.start or plan.stop)
+
+    def _watch(self) -> None:
+        turns = 0
+        looks: dict[int, Future[Any]] = {}
+        while not self._stopping.wait(LOOK_EVERY):
+            turns += 1
+            try:
+                for replica in self.replicas():
+                    self._look(replica, looks)
+                if turns % int(PLACE_EVERY / LOOK_EVERY) == 0:
+                    self.supervise()
+                    for replica in self.replicas():
+                        self._feed_newest(replica)
+            except Exception as error:  # Ray may be away; the next look tries again
+                self.last_error = f"{type(error).__name__}: {error}"
+
+    def _look(self, replica: Replica, looks: dict[int, Future[Any]]) -> None:
+        """Whether a replica that failed answers again; its answer is read at the next look."""
+        look = looks.get(id(replica))
+        if look is not None:
+            if not look.done():
+                return
+            del looks[id(replica)]
+            if look.exception() is None:
+                replica.answered(tuple(look.result()["versions"]))
+                self._given_up.discard(replica.shard)
+                self._feed_newest(replica)
+                return
+        if replica.suspect:
+            looks[id(replica)] = replica.call("about")
+
+    def _names(self) -> list[tuple[int, int, str]]:
+        found = []
+        for entry in ray().util.list_named_actors(all_namespaces=True):
+            match = NAME.fullmatch(entry["name"]) if entry["namespace"] == self._namespace else None
+            if match:
+                found.append((int(match[1]), int(match[2]), match[3]))
+        return sorted(found)
+
+    def _find(self, alive: set[str]) -> None:
+        """Know the replicas there are: those of other processes too, and none on a node that is lost."""
+        named = {(shard, node) for shard, _, node in self._names() if node in alive}
+        for place in named - self._replicas.keys():
+            try:
+                handle = ray().get_actor(self._name(*place), namespace=self._namespace)
+            except ValueError:  # gone since
+                continue
+            self._replicas[place] = Replica(*place, handle)
+        for place in self._replicas.keys() - named:
+            self._replicas[place].forget()
+        self._replicas = {place: replica for place, replica in self._replicas.items() if place in named}
+
+    def _start(self, shard: int, node: str) -> None:
+        engine = ray()
+        affinity = engine.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        actor = engine.remote(ShardActor).options(
+            name=self._name(shard, node), namespace=self._namespace, lifetime="detached", get_if_exists=True,
+            max_restarts=-1, max_task_retries=0, num_cpus=0, scheduling_strategy=affinity,
+        )  # fmt: skip
+        self._replicas[shard, node] = Replica(shard, node, actor.remote(self.identity, shard, self._cache))
+
+    def _can_go(self, place: Place) -> bool:
+        """Whether enough other replicas of the shard hold the newest version."""
+        serving = self._serving
+        others = [one for one in self.of_shard(place[0]) if one.node != place[1] and not one.suspect]
+        ready = [one for one in others if serving is None or serving.name in one.known]
+        return len(ready) >= min(self.n_replicas, sum(not node.drained for node in nodes()))
+
+    def _stop(self, place: Place) -> None:
+        replica = self._replicas.pop(place)
+        try:
+            replica.call("leave").result(5.0)
+        except Exception as error:  # it is dead already; its files go when the next shard starts on that machine
+            replica.failed(error)
+        ray().kill(replica.handle, no_restart=True)
+
+    @property
+    def _namespace(self) -> str:
+        return f"holue-{self.identity}"
+
+    def _name(self, shard: int, node: str) -> str:
+        return f"shard {shard} of {self.n_shards} on {node}"
+
+
+def _processors() -> int:
+    """Processors of all nodes."""
+    return max(1, sum(node.processors for node in nodes()))

@@ -1,0 +1,114 @@
+"""ClusterSearch: the search of a gallery whose rows are on the nodes of a cluster; a ``Search`` like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.cluster.cluster import Cluster
+from holue.cluster.feeding import VersionToServe
+from holue.cluster.message import inline
+from holue.cluster.stripes import shard_of
+from holue.errors import IncompleteSearchError
+from holue.evidence.evidence import Evidence, merge
+from holue.evidence.link import Link, cosine_link
+from holue.gallery.embeddings import FloatArray
+from holue.gallery.segment import Numbers
+from holue.gallery.subjects import Subjects
+from holue.recognition.search.search import SearchKind
+
+ROWS_AT_ONCE = 4096
+"""Rows that a shard is asked for in one call."""
+
+
+class ClusterSearch:
+    """One version of a gallery, read by its shards. Names are those of the version in this process.
+
+    Evidence is merged in the order of the shards. In exact search it is that of one machine bit for bit. A shard that cannot be
+    reached is left out of all scans of this object: then ``len`` counts those who were seen, and ``missing`` the others.
+    """
+
+    def __init__(self, cluster: Cluster, version: VersionToServe, kind: SearchKind) -> None:
+        self._cluster, self._served, self._kind = cluster, version, kind
+        self._left_out: set[int] = set()
+        self._seen: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._served.gallery) if self._seen is None else self._seen
+
+    @property
+    def missing(self) -> int:
+        """Subjects that no scan has seen."""
+        return len(self._served.gallery) - len(self)
+
+    @property
+    def version(self) -> int:
+        """Which version of the gallery."""
+        return self._served.gallery.version
+
+    @property
+    def dtype(self) -> np.dtype[np.floating[Any]]:
+        """The precision of the rows."""
+        return self._served.gallery.dtype
+
+    def names(self, numbers: Numbers) -> Subjects:
+        """The ids of some numbers; a negative one is nobody's."""
+        return self._served.gallery.names(numbers)
+
+    def index_of(self, ids: Subjects) -> Numbers:
+        """The number of each id, −1 where it is not enrolled."""
+        return self._served.gallery.index_of(ids)
+
+    def rows(self, numbers: Numbers) -> FloatArray:
+        """The exact directions of some numbers, copied."""
+        found = np.empty((len(numbers), self._served.gallery.dim), dtype=self.dtype)
+        for first in range(0, len(numbers), ROWS_AT_ONCE):
+            some = numbers[first : first + ROWS_AT_ONCE]
+            shards = shard_of(some, self._cluster.n_shards)
+            questions = {int(shard): (self._served.name, some[shards == shard]) for shard in np.unique(shards)}
+            answers = self._cluster.ask("rows", questions, self._served, work=len(some))
+            if len(answers) < len(questions):
+                raise self._unreachable(set(questions) - set(answers))
+            for shard, rows in answers.items():
+                found[first + np.flatnonzero(shards == shard)] = rows
+        return found
+
+    def blocks(self, size: int) -> Iterator[tuple[Numbers, FloatArray]]:
+        """The numbers and exact directions of all subjects, at most ``size`` at a time."""
+        numbers = self._served.gallery.numbers
+        for first in range(0, len(numbers), size):
+            some = numbers[first : first + size]
+            yield some, self.rows(some)
+
+    def scan(
+        self,
+        directions: FloatArray,
+        sharpness: npt.ArrayLike,
+        *,
+        top_k: int,
+        link: Link = cosine_link,
+        threads: int | None = None,
+    ) -> Evidence:
+        """Evidence of the gallery about unit ``directions``; each shard reads with one thread, whatever ``threads`` says."""
+        sharpnesses = np.asarray(sharpness, np.float64)
+        question = (self._served.name, self._kind, sharpnesses, top_k, link, *inline(directions))
+        shards = [shard for shard in range(self._cluster.n_shards) if shard not in self._left_out]
+        answers = self._cluster.ask("scan", dict.fromkeys(shards, question), self._served, work=len(directions))
+        lost = set(shards) - set(answers)
+        seen = sum(evidence.n_subjects for evidence in answers.values())
+        if not seen or (lost and self._seen is not None):
+            raise self._unreachable(lost)
+        self._left_out |= lost
+        self._seen = seen
+        merged: Evidence = reduce(merge, (answers[shard] for shard in sorted(answers)))
+        return merged
+
+    def _unreachable(self, shards: set[int]) -> IncompleteSearchError:
+        which = ", ".join(map(str, sorted(shards)))
+        return IncompleteSearchError(
+            f"shards {which} of {self._cluster.n_shards} cannot be reached; see `holue cluster status`, and ask again"
+        )

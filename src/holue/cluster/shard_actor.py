@@ -1,0 +1,75 @@
+"""ShardActor: a shard in a process of its own on a node of Ray; every call is answered in the order it came in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from holue.artifact.cache_directory import default_cache_directory
+from holue.cluster.engine import ray
+from holue.cluster.message import Message
+from holue.cluster.shard import Shard
+from holue.cluster.shard_file import ShardFile
+from holue.evidence.link import Link, cosine_link, power_link
+from holue.evidence.scan import scan
+from holue.gallery.embeddings import FloatArray
+from holue.gallery.gallery import Gallery
+from holue.recognition.search.search import SearchKind
+
+
+class ShardActor:
+    """What Ray starts; it starts it again where the process dies, and the shard reads its file then."""
+
+    def __init__(self, identity: str, shard: int, cache: str | None = None) -> None:
+        self._limits = threadpool_limits(1)  # one core a shard: the machine is shared by giving it several
+        self._node = str(ray().get_runtime_context().get_node_id())
+        home = default_cache_directory() if cache is None else Path(cache)
+        self._file = ShardFile(home / "shards" / identity, f"{shard}-{self._node}")
+        self._shard, self._number = Shard(self._file), shard
+        self._questions = 0
+        _load_kernels()
+
+    def about(self) -> dict[str, Any]:
+        """Where it runs and what it holds."""
+        return {
+            "shard": self._number, "node": self._node, "pid": os.getpid(), "versions": list(self._shard.known),
+            "subjects": self._shard.rows_held(), "questions": self._questions,
+        }  # fmt: skip
+
+    def receive(self, message: Message) -> tuple[str, ...]:
+        """Take a piece of a step to another version."""
+        return self._shard.receive(message)
+
+    def prepare(self, version: str, kind: SearchKind) -> bool:
+        """Make what a kind of search reads."""
+        return self._shard.prepare(version, kind)
+
+    def scan(self, version: str, kind: SearchKind, sharpness: Any, top_k: int, link: Link, *probes: FloatArray) -> Any:
+        """Evidence of a version about the rows of some matrices, or which versions are here."""
+        self._questions += 1
+        # Arguments are read-only, which would have every loop compiled once more; joined they are not.
+        return self._shard.scan(version, kind, np.concatenate(probes), sharpness, top_k, link)
+
+    def rows(self, *question: Any) -> Any:
+        """Directions of a version, or which versions are here."""
+        return self._shard.rows(*question)
+
+    def leave(self) -> None:
+        """Delete the rows from this node's disk, before the process ends."""
+        self._file.delete()
+
+
+def _load_kernels() -> None:
+    """Compiled code is read from its cache when it is first called; no question should wait for that."""
+    rows = np.eye(16, dtype=np.float32)
+    mapped = rows[:8].copy()
+    mapped.setflags(write=False)  # loops over rows that may not be written to are compiled by themselves
+    gallery = Gallery.of(np.arange(16), mapped, rows[8:]).without(np.array([3]))
+    for n_probes in (1, 96):
+        probes = np.tile(rows[:1], (n_probes, 1))
+        for link in (cosine_link, power_link):
+            scan(probes, gallery, [1.0, 2.0], top_k=2, link=link, threads=1)
