@@ -17,18 +17,20 @@ def capacity(about: dict[str, Any], found: dict[str, Any], memory: dict[str, Any
     around = _cpu(found, "holue", "64") - shared
     around_one = _cpu(found, "holue", "1") - alone
     b_alone, b_shared = alone / size, shared / size
-    small = memory["seen"][0]["bytes"] - memory["subjects"] * 4 * memory["dim"]
-    extra = (found["resident_bytes"] - small - 4 * size) / about["subjects"]
+    small = memory["seen"][0]["bytes"] - memory["subjects"] * 8 * memory["dim"]
+    extra = (found["resident_bytes"] - small - 8 * size) / about["subjects"]
     lines = [
         "An answer takes `a` of a processor for everything but the scan, and the scan takes `b` for each of the K × d numbers of "
         "the gallery. Probes that wait together share a scan, so `b` is smaller in a busy service:",
         "",
         "    processors = rate × (a + b·K·d) / 0.7",
-        "    memory     = base + K × (4·d + c) bytes",
+        "    memory     = base + K × (4·d·(1 + s) + c) bytes",
         "",
         f"Measured: a = {max(around, 0):.2f} ms in batches of 64 ({max(around_one, 0):.1f} ms for a request alone), "
         f"b = {1e6 * b_shared:.4f} ns in batches of 64 ({1e6 * b_alone:.3f} ns for a probe alone), "
-        f"base = {small / 2**20:.0f} MiB, c = {max(extra, 0):.0f} bytes. 0.7 is the share of a processor that is planned for. "
+        f"base = {small / 2**20:.0f} MiB, c = {max(extra, 0):.0f} bytes, with s = 1 sample for each subject, as in the "
+        "table. Samples are read from mapped files: their part is memory that the system takes back where "
+        "it needs it. 0.7 is the share of a processor that is planned for. "
         "The exact search in float32 is meant; one process, which shares a scan among all processors it has.",
         "",
         "| K | d | Memory | One answer alone, one processor | " + " | ".join(f"{rate:,}/s" for rate in RATES) + " |",
@@ -36,7 +38,7 @@ def capacity(about: dict[str, Any], found: dict[str, Any], memory: dict[str, Any
     ]
     for subjects in SUBJECTS:
         for dim in DIMENSIONS:
-            bytes_held = small + subjects * (4 * dim + max(extra, 0))
+            bytes_held = small + subjects * (8 * dim + max(extra, 0))
             one = max(around_one, 0) + b_alone * subjects * dim
             each = max(around, 0) + b_shared * subjects * dim
             cores = [_cores(rate * each / 1e3 / LEFT_FREE) for rate in RATES]

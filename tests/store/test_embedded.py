@@ -483,3 +483,26 @@ def test_samples_are_found_in_ranges_that_compaction_has_joined_and_cut(tmp_path
         assert np.array_equal(store.samples("new")[0].embedding, X[0])
         with pytest.raises(CorruptStoreError, match="sample 31 is in no segment"):
             store._read(lambda home: read_sample(home, [31]))
+
+
+def test_a_single_change_waits_for_the_disk_once(tmp_path: Path) -> None:
+    pytest.importorskip("apsw")
+    code = """
+import sys
+from pathlib import Path
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from lose_power import Recorder, RecordingVFS, connect_recording
+from holue.store.sqlite.store import SqliteStore
+home = Path(sys.argv[2])
+recorder = Recorder(home)
+vfs = RecordingVFS(recorder)
+with SqliteStore.create(home, dim=512, disk=recorder, connect=connect_recording) as store:
+    store.enroll(np.ones((1, 512)), ["first"])
+    recorder.events.clear()
+    for i in range(20):
+        store.enroll(np.full((1, 512), i + 1), [f"subject {i}"])
+        store.remove([f"subject {i}"])
+    print(sum(event.kind.startswith("sync") for event in recorder.events))
+"""
+    assert in_another_process(code, Path(__file__).parents[1] / "torture", tmp_path / "home") == "40"
