@@ -1,0 +1,340 @@
+"""Estimate loops: sums of lookups become estimates, the highest are listed, and all others are weighed.
+
+An estimate ``ê`` of a score ``s`` has the error law of ``rotation.py``: nearly normal, with the standard deviation ``σ`` of the row.
+A row's *key* ``ê + zσ + β`` is a score that it exceeds with a known small probability. Rows with a key above the *cut* are listed,
+to be scored exactly. What a row adds to the mass at sharpness ``a`` has, where it is not listed, the estimate
+
+    g = e^{aê − a²σ²(1−t²)/2},        t = ê − aσ² − ⟨c, z⟩
+
+without the bias of the exponential: ``E e^{aê} = e^{as + a²σ²(1−s²)/2}``, and where ``ê`` is drawn to weigh much it lies ``aσ²`` above
+``s``. Per probe and sharpness there are five sums, with ``x = ê − aσ²``: ``Σg, Σxg, Σg², Σxg², Σx²g²``.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
+# Compiled functions and the code that generates them have no Python types to check.
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from holue.evidence.binary.lookup_loops import look_up_block
+from holue.evidence.binary.part import BLOCK_ROWS
+from holue.evidence.kernels.exponential_sums import _ANY_ORDER, _INDEX, CHUNK, _maximum, _maximum_of_two
+from holue.evidence.kernels.holes import fill_holes, find_holes, move_columns
+from holue.evidence.kernels.simd import (
+    INT64,
+    LONG_VECTOR_LENGTH,
+    add_across,
+    broadcast,
+    constant,
+    load,
+    maximum,
+    multiply_add,
+    powers_of_two,
+)
+from holue.sphere.compiled import njit
+
+N_SUMS = 5
+MASS, MOMENT, SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT = range(N_SUMS)
+"""Places of the sums Σg, Σxg, Σg², Σxg² and Σx²g² of a probe at one sharpness."""
+LARGEST_SQUARE = 0.8
+"""Of ``t``: beyond it the error's law is far from that of a probe across the row, and the weight would not fall."""
+_LOWEST = -120.0  # of a weight's power of two
+_LEAST = np.finfo(np.float32).min
+_LN_2 = math.log(2.0)
+
+
+class Codes(NamedTuple):
+    """The rows ``first .. last`` of a binary part; ``first`` is the beginning of a block."""
+
+    codes: npt.NDArray[np.uint8]
+    weights: npt.NDArray[np.uint16]
+    deviations: npt.NDArray[np.uint16]
+    scale: npt.NDArray[np.float64]
+    gone: npt.NDArray[np.bool_]  # who has left; empty where nobody has
+    start: int  # the place of the part's first row among all
+    first: int
+    last: int
+
+
+class Probes(NamedTuple):
+    """Probes as the loops read them, for one part."""
+
+    tables: npt.NDArray[np.uint8]  # (n, D / 4, 16)
+    step: npt.NDArray[np.float64]  # (n,)
+    least: npt.NDArray[np.float64]  # (n,)
+    base: npt.NDArray[np.float64]  # (n,) ⟨c, z⟩
+    beta: npt.NDArray[np.float64]  # (n,) what an estimate may be off beside the law of its error
+    z: float  # deviations between estimate and key
+
+
+class Listing(NamedTuple):
+    """What some probes have listed and weighed so far; everything is changed in place."""
+
+    keys: npt.NDArray[np.float32]  # (n, capacity)
+    estimates: npt.NDArray[np.float32]
+    deviations: npt.NDArray[np.float32]
+    bases: npt.NDArray[np.float32]
+    rows: npt.NDArray[np.int64]  # places among the rows of all parts
+    filled: npt.NDArray[np.int64]  # (n,)
+    cut: npt.NDArray[np.float32]  # (n,) rows with a key above it are listed
+    sharpness: npt.NDArray[np.float64]  # (m,) those at which rows that are not listed are weighed
+    unit: npt.NDArray[np.float64]  # (n,) weights are multiples of e^{a unit}
+    sums: npt.NDArray[np.float64]  # (n, m, 5)
+
+
+class Scratch(NamedTuple):
+    """Buffers for one chunk of rows."""
+
+    sums: npt.NDArray[np.uint16]  # (n, CHUNK)
+    holes: npt.NDArray[np.int64]  # (3, CHUNK)
+    rows: npt.NDArray[np.int64]  # (CHUNK,)
+    columns: npt.NDArray[np.float32]  # (6, CHUNK): weights, deviations, variances, estimates, keys, who is weighed
+
+
+def scratch_for(n_probes: int) -> Scratch:
+    """Buffers for so many probes."""
+    return Scratch(
+        np.empty((n_probes, CHUNK), dtype=np.uint16),
+        np.empty((3, CHUNK), dtype=np.int64),
+        np.empty(CHUNK, dtype=np.int64),
+        np.empty((6, CHUNK), dtype=np.float32),
+    )
+
+
+@intrinsic
+def _weigh_vectors(typing_context, estimates, variances, weighed, end, a, unit, base):
+    """The five sums over the first ``end`` rows, a multiple of the vector's length."""
+
+    def generate(context, builder, signature, arguments):
+        length = LONG_VECTOR_LENGTH
+        kind = ir.VectorType(ir.FloatType(), length)
+        starts = [
+            context.make_array(own)(context, builder, array).data for own, array in zip(signature.args, arguments[:3])
+        ]
+        a, unit, base = (broadcast(builder, number, length) for number in arguments[4:])
+        slope = builder.fmul(a, constant(1 / _LN_2, length))
+        curve = builder.fmul(builder.fmul(a, a), constant(0.5 / _LN_2, length))
+        lowest, most = constant(_LOWEST, length), constant(LARGEST_SQUARE, length)
+        sums = [cgutils.alloca_once_value(builder, constant(0.0, length)) for _ in range(N_SUMS)]
+        with cgutils.for_range_slice(builder, INT64(0), arguments[3], INT64(length)) as (j, _):
+            estimate, variance, there = (load(builder, start, j, kind) for start in starts)
+            x = multiply_add(builder, builder.fneg(a), variance, estimate)
+            t = builder.fsub(x, base)
+            square = builder.fneg(maximum(builder, builder.fneg(builder.fmul(t, t)), builder.fneg(most)))
+            bend = builder.fmul(curve, variance)
+            exponent = builder.fmul(slope, builder.fsub(estimate, unit))
+            exponent = builder.fadd(exponent, builder.fmul(bend, builder.fsub(square, constant(1.0, length))))
+            exponent = maximum(builder, exponent, lowest)
+            (g,) = powers_of_two(builder, constant(1.0, length), [exponent])
+            g = builder.fmul(g, there)
+            xg = builder.fmul(x, g)
+            for total, term in zip(sums, (g, xg)):
+                builder.store(builder.fadd(builder.load(total), term), total)
+            for total, (left, right) in zip(sums[2:], ((g, g), (g, xg), (xg, xg))):
+                builder.store(multiply_add(builder, left, right, builder.load(total)), total)
+        results = [add_across(builder, builder.load(total)) for total in sums]
+        return context.make_tuple(builder, signature.return_type, results)
+
+    single = types.float32
+    return types.UniTuple(single, N_SUMS)(estimates, variances, weighed, _INDEX, single, single, single), generate
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _weigh_one(estimate, deviation, base, a, unit):
+    """``x`` and ``g`` of one row, in float64."""
+    variance = deviation * deviation
+    x = estimate - a * variance
+    square = min((x - base) * (x - base), LARGEST_SQUARE)
+    exponent = a * (estimate - unit) - 0.5 * a * a * variance * (1.0 - square)
+    return x, math.exp(max(exponent, _LOWEST * _LN_2))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh_row(estimate, deviation, base, i, listing):
+    """Add one row, which is not listed, to the sums of probe ``i``."""
+    if estimate > listing.unit[i]:
+        raise_unit(listing, i, estimate)
+    for m in range(listing.sharpness.shape[0]):
+        x, g = _weigh_one(estimate, deviation, base, listing.sharpness[m], listing.unit[i])
+        own = listing.sums[i, m]
+        own[MASS] += g
+        own[MOMENT] += x * g
+        own[SQUARE_MASS] += g * g
+        own[SQUARE_MOMENT] += x * g * g
+        own[SQUARE_SECOND_MOMENT] += x * g * x * g
+
+
+@njit(cache=True, nogil=True)
+def raise_unit(listing, i, unit):
+    """Make one probe's sums relative to a higher estimate."""
+    if listing.unit[i] > -np.inf:
+        for m in range(listing.sharpness.shape[0]):
+            shrink = math.exp(-listing.sharpness[m] * (unit - listing.unit[i]))
+            own = listing.sums[i, m]
+            own[MASS] *= shrink
+            own[MOMENT] *= shrink
+            for number in (SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT):
+                own[number] *= shrink * shrink
+    listing.unit[i] = unit
+
+
+@njit(cache=True, nogil=True)
+def raise_cut(listing, i, cut):
+    """List only rows with a key above ``cut``; the others are weighed."""
+    kept = 0
+    for j in range(listing.filled[i]):
+        if listing.keys[i, j] > cut:
+            for values in (listing.keys, listing.estimates, listing.deviations, listing.bases):
+                values[i, kept] = values[i, j]
+            listing.rows[i, kept] = listing.rows[i, j]
+            kept += 1
+        else:
+            weigh_row(
+                np.float64(listing.estimates[i, j]),
+                np.float64(listing.deviations[i, j]),
+                np.float64(listing.bases[i, j]),
+                i,
+                listing,
+            )
+    listing.filled[i] = kept
+    listing.cut[i] = max(cut, listing.cut[i])
+
+
+@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+def _estimate(sums, width, weights, deviations, step, least, base, z, beta, estimates, keys):
+    """Estimates and keys of a chunk; returns the highest key."""
+    most = _LEAST
+    for j in range(width):
+        estimate = base + weights[j] * (step * np.float32(sums[j]) + least)
+        estimates[j] = estimate
+        key = estimate + z * deviations[j] + beta
+        keys[j] = key
+        most = _maximum_of_two(most, key)
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _list_rows(i, width, base, scratch, listing):
+    """List the rows of a chunk whose keys are above the cut; they are not weighed."""
+    deviations, estimates, keys, weighed = scratch.columns[1], scratch.columns[3], scratch.columns[4], scratch.columns[5]
+    capacity = listing.keys.shape[1]
+    for j in range(width):
+        if keys[j] > listing.cut[i]:
+            place = listing.filled[i]
+            listing.keys[i, place] = keys[j]
+            listing.estimates[i, place] = estimates[j]
+            listing.deviations[i, place] = deviations[j]
+            listing.bases[i, place] = base
+            listing.rows[i, place] = scratch.rows[j]
+            listing.filled[i] = place + 1
+            weighed[j] = 0.0
+            estimates[j] = -2.0
+            if place + 1 == capacity:
+                half = np.partition(listing.keys[i], capacity // 2)[capacity // 2]
+                raise_cut(listing, i, half)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _absorb(sums, i, width, probes, scratch, listing):
+    """List or weigh the first ``width`` columns of a chunk for probe ``i``."""
+    weights, deviations, variances, estimates, keys, weighed = scratch.columns
+    base = np.float32(probes.base[i])
+    most = _estimate(
+        sums,
+        width,
+        weights,
+        deviations,
+        np.float32(probes.step[i]),
+        np.float32(probes.least[i]),
+        base,
+        np.float32(probes.z),
+        np.float32(probes.beta[i]),
+        estimates,
+        keys,
+    )
+    listed = most > listing.cut[i]
+    if listed:
+        _list_rows(i, width, base, scratch, listing)
+    if listing.sharpness.shape[0]:
+        best = _maximum(estimates[:width])
+        if best > listing.unit[i]:
+            raise_unit(listing, i, np.float64(best))
+        whole = -(-width // LONG_VECTOR_LENGTH) * LONG_VECTOR_LENGTH
+        for j in range(width, whole):  # nobody's
+            weighed[j], estimates[j], variances[j] = 0.0, 0.0, 0.0
+        for m in range(listing.sharpness.shape[0]):
+            found = _weigh_vectors(
+                estimates,
+                variances,
+                weighed,
+                whole,
+                np.float32(listing.sharpness[m]),
+                np.float32(listing.unit[i]),
+                base,
+            )
+            for number in range(N_SUMS):
+                listing.sums[i, m, number] += found[number]
+    if listed:
+        weighed[:width] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def _unpack(codes, begin, width, scratch):
+    """Weights, deviations, variances and places of a chunk's rows."""
+    for j in range(width):
+        deviation = codes.scale[2] + codes.scale[3] * codes.deviations[begin + j]
+        scratch.columns[0, j] = codes.scale[0] + codes.scale[1] * codes.weights[begin + j]
+        scratch.columns[1, j] = deviation
+        scratch.columns[2, j] = deviation * deviation
+        scratch.rows[j] = codes.start + begin + j
+
+
+@njit(cache=True, nogil=True)
+def read_codes(codes, probes, first, last, scratch, listing):
+    """List and weigh some rows for the probes ``first .. last``; those are the listing's probes."""
+    for begin in range(codes.first, codes.last, CHUNK):
+        width = min(CHUNK, codes.last - begin)
+        count, moves = find_holes(codes.gone, begin, width, scratch.holes)
+        if count == 0:
+            continue
+        for at in range(0, width, BLOCK_ROWS):
+            look_up_block(codes.codes, (begin + at) // BLOCK_ROWS, probes.tables, first, last, scratch.sums, at)
+        _unpack(codes, begin, width, scratch)
+        if count < width:
+            move_columns(scratch.sums, scratch.holes, moves)
+            move_columns(scratch.columns[:3], scratch.holes, moves)
+            for move in range(moves):
+                scratch.rows[scratch.holes[0, move]] = scratch.rows[scratch.holes[1, move]]
+        scratch.columns[5, :count] = 1.0
+        own = Probes(
+            probes.tables,
+            probes.step[first:last],
+            probes.least[first:last],
+            probes.base[first:last],
+            probes.beta[first:last],
+            probes.z,
+        )
+        for i in range(last - first):
+            _absorb(scratch.sums[i], i, count, own, scratch, listing)
+
+
+@njit(cache=True, nogil=True)
+def sample_keys(codes, probes, i, blocks, scratch, keys):
+    """The keys of probe ``i`` with the rows of some whole blocks: what a first cut is taken from."""
+    for number in range(blocks.shape[0]):
+        begin = blocks[number] * BLOCK_ROWS
+        look_up_block(codes.codes, blocks[number], probes.tables, i, i + 1, scratch.sums, 0)
+        _unpack(codes, begin, BLOCK_ROWS, scratch)
+        weights, deviations = scratch.columns[0], scratch.columns[1]
+        for j in range(BLOCK_ROWS):
+            estimate = probes.base[i] + weights[j] * (probes.step[i] * scratch.sums[0, j] + probes.least[i])
+            keys[number * BLOCK_ROWS + j] = estimate + probes.z * deviations[j] + probes.beta[i]
