@@ -27,12 +27,12 @@ class Precision:
     log_mass_error: Float64Array  # (n, m) standard error of an estimated L̂
     mean_score_error: Float64Array  # (n, m) standard error of an estimated M̂
     score_bound: Float64Array  # (n,) |ŝ − s| of any score that was not computed exactly is at most this
-    top_from: Float64Array = field(default=None)  # type: ignore[assignment]
+    top_from: Float64Array = field(default_factory=lambda: np.array(-np.inf))
     """(n,) who scores above this is among the top as in an exact scan; lower places may be somebody else's. −inf: all are."""
 
     def __post_init__(self) -> None:
-        if self.top_from is None:
-            object.__setattr__(self, "top_from", np.full(len(self.score_bound), -np.inf))
+        if self.top_from.ndim == 0:
+            object.__setattr__(self, "top_from", np.full(len(self.score_bound), self.top_from))
 
     @classmethod
     def exact(cls, n_probes: int, n_sharpness: int) -> Precision:

@@ -1,13 +1,13 @@
 """Estimate loops: sums of lookups become estimates, the highest are listed, and all others are weighed.
 
-An estimate ``ê`` of a score ``s`` has the error law of ``rotation.py``: nearly normal, with the standard deviation ``σ`` of the row.
-A row's *key* ``ê + zσ + β`` is a score that it exceeds with a known small probability. Rows with a key above the *cut* are listed,
+An estimate ``ê`` of a score ``s`` has the error law of ``rotation.py``: nearly normal, with the row's standard deviation ``σ``. A
+row's *key* ``ê + zσ + β`` is a score that it exceeds with a known small probability. Rows with a key above the *cut* are listed,
 to be scored exactly. What a row adds to the mass at sharpness ``a`` has, where it is not listed, the estimate
 
     g = e^{aê − a²σ²(1−t²)/2},        t = ê − aσ² − ⟨c, z⟩
 
-without the bias of the exponential: ``E e^{aê} = e^{as + a²σ²(1−s²)/2}``, and where ``ê`` is drawn to weigh much it lies ``aσ²`` above
-``s``. Per probe and sharpness there are five sums, with ``x = ê − aσ²``: ``Σg, Σxg, Σg², Σxg², Σx²g²``.
+without the bias of the exponential: ``E e^{aê} = e^{as + a²σ²(1−s²)/2}``, and where ``ê`` is drawn to weigh much it lies ``aσ²``
+above ``s``. Per probe and sharpness there are five sums, with ``x = ê − aσ²``: ``Σg, Σxg, Σg², Σxg², Σx²g²``.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
@@ -28,7 +28,7 @@ from numba.extending import intrinsic
 from holue.evidence.binary.lookup_loops import look_up_block
 from holue.evidence.binary.part import BLOCK_ROWS
 from holue.evidence.kernels.exponential_sums import _ANY_ORDER, _INDEX, CHUNK, _maximum, _maximum_of_two
-from holue.evidence.kernels.holes import fill_holes, find_holes, move_columns
+from holue.evidence.kernels.holes import find_holes, move_columns
 from holue.evidence.kernels.simd import (
     INT64,
     LONG_VECTOR_LENGTH,
@@ -40,6 +40,7 @@ from holue.evidence.kernels.simd import (
     multiply_add,
     powers_of_two,
 )
+from holue.evidence.quantized.bounded_loops import _first_bit, _higher
 from holue.sphere.compiled import njit
 
 N_SUMS = 5
@@ -47,6 +48,12 @@ MASS, MOMENT, SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT = range(N_SUMS)
 """Places of the sums Σg, Σxg, Σg², Σxg² and Σx²g² of a probe at one sharpness."""
 LARGEST_SQUARE = 0.8
 """Of ``t``: beyond it the error's law is far from that of a probe across the row, and the weight would not fall."""
+GROUP = 32
+"""Keys compared with the cut at once."""
+RAISED_EVERY = 32
+"""Chunks after which the cut follows the highest key."""
+SIDE_BY_SIDE = 2
+_STEP = SIDE_BY_SIDE * LONG_VECTOR_LENGTH  # rows weighed at once
 _LOWEST = -120.0  # of a weight's power of two
 _LEAST = np.finfo(np.float32).min
 _LN_2 = math.log(2.0)
@@ -81,11 +88,16 @@ class Listing(NamedTuple):
 
     keys: npt.NDArray[np.float32]  # (n, capacity)
     estimates: npt.NDArray[np.float32]
-    deviations: npt.NDArray[np.float32]
+    variances: npt.NDArray[np.float32]
     bases: npt.NDArray[np.float32]
     rows: npt.NDArray[np.int64]  # places among the rows of all parts
     filled: npt.NDArray[np.int64]  # (n,)
     cut: npt.NDArray[np.float32]  # (n,) rows with a key above it are listed
+    best: npt.NDArray[np.float32]  # (n,) the highest key
+    lower: npt.NDArray[np.float64]  # (n,) the best score is surely no more than this below the highest key
+    rise: npt.NDArray[np.float64]  # (n,) rows with keys up to this above the best score are wanted for the sums
+    decisive: float  # and rows with keys above this, or above the best score; infinite where no cut may rise for that
+    kept: int  # rows that stay listed in any case
     sharpness: npt.NDArray[np.float64]  # (m,) those at which rows that are not listed are weighed
     unit: npt.NDArray[np.float64]  # (n,) weights are multiples of e^{a unit}
     sums: npt.NDArray[np.float64]  # (n, m, 5)
@@ -97,7 +109,9 @@ class Scratch(NamedTuple):
     sums: npt.NDArray[np.uint16]  # (n, CHUNK)
     holes: npt.NDArray[np.int64]  # (3, CHUNK)
     rows: npt.NDArray[np.int64]  # (CHUNK,)
-    columns: npt.NDArray[np.float32]  # (6, CHUNK): weights, deviations, variances, estimates, keys, who is weighed
+    columns: npt.NDArray[
+        np.float32
+    ]  # (7, CHUNK + GROUP): weights, deviations, variances, estimates, keys, weighed, bases
 
 
 def scratch_for(n_probes: int) -> Scratch:
@@ -106,71 +120,52 @@ def scratch_for(n_probes: int) -> Scratch:
         np.empty((n_probes, CHUNK), dtype=np.uint16),
         np.empty((3, CHUNK), dtype=np.int64),
         np.empty(CHUNK, dtype=np.int64),
-        np.empty((6, CHUNK), dtype=np.float32),
+        np.empty((7, CHUNK + GROUP), dtype=np.float32),
     )
 
 
 @intrinsic
-def _weigh_vectors(typing_context, estimates, variances, weighed, end, a, unit, base):
-    """The five sums over the first ``end`` rows, a multiple of the vector's length."""
+def _weigh_vectors(typing_context, estimates, variances, bases, weighed, end, a, unit):
+    """The five sums over the first ``end`` rows, a multiple of what is weighed side by side."""
 
     def generate(context, builder, signature, arguments):
         length = LONG_VECTOR_LENGTH
         kind = ir.VectorType(ir.FloatType(), length)
         starts = [
-            context.make_array(own)(context, builder, array).data for own, array in zip(signature.args, arguments[:3])
+            context.make_array(own)(context, builder, array).data for own, array in zip(signature.args, arguments[:4])
         ]
-        a, unit, base = (broadcast(builder, number, length) for number in arguments[4:])
+        a, unit = (broadcast(builder, number, length) for number in arguments[5:])
         slope = builder.fmul(a, constant(1 / _LN_2, length))
         curve = builder.fmul(builder.fmul(a, a), constant(0.5 / _LN_2, length))
         lowest, most = constant(_LOWEST, length), constant(LARGEST_SQUARE, length)
         sums = [cgutils.alloca_once_value(builder, constant(0.0, length)) for _ in range(N_SUMS)]
-        with cgutils.for_range_slice(builder, INT64(0), arguments[3], INT64(length)) as (j, _):
-            estimate, variance, there = (load(builder, start, j, kind) for start in starts)
-            x = multiply_add(builder, builder.fneg(a), variance, estimate)
-            t = builder.fsub(x, base)
-            square = builder.fneg(maximum(builder, builder.fneg(builder.fmul(t, t)), builder.fneg(most)))
-            bend = builder.fmul(curve, variance)
-            exponent = builder.fmul(slope, builder.fsub(estimate, unit))
-            exponent = builder.fadd(exponent, builder.fmul(bend, builder.fsub(square, constant(1.0, length))))
-            exponent = maximum(builder, exponent, lowest)
-            (g,) = powers_of_two(builder, constant(1.0, length), [exponent])
-            g = builder.fmul(g, there)
-            xg = builder.fmul(x, g)
-            for total, term in zip(sums, (g, xg)):
-                builder.store(builder.fadd(builder.load(total), term), total)
-            for total, (left, right) in zip(sums[2:], ((g, g), (g, xg), (xg, xg))):
-                builder.store(multiply_add(builder, left, right, builder.load(total)), total)
+        one = constant(1.0, length)
+        with cgutils.for_range_slice(builder, INT64(0), arguments[4], INT64(SIDE_BY_SIDE * length)) as (j, _):
+            exponents, centres, there = [], [], []
+            for number in range(SIDE_BY_SIDE):
+                at = builder.add(j, INT64(number * length))
+                estimate, variance, base, own = (load(builder, start, at, kind) for start in starts)
+                x = multiply_add(builder, builder.fneg(a), variance, estimate)
+                t = builder.fsub(x, base)
+                square = builder.fneg(maximum(builder, builder.fneg(builder.fmul(t, t)), builder.fneg(most)))
+                straight = builder.fmul(slope, builder.fsub(estimate, unit))
+                bend = builder.fmul(curve, variance)
+                exponent = multiply_add(builder, bend, builder.fsub(square, one), straight)
+                exponents.append(maximum(builder, exponent, lowest))
+                centres.append(x)
+                there.append(own)
+            for x, power, own in zip(centres, powers_of_two(builder, one, exponents), there):
+                g = builder.fmul(power, own)
+                xg = builder.fmul(x, g)
+                for total, term in zip(sums, (g, xg)):
+                    builder.store(builder.fadd(builder.load(total), term), total)
+                for total, (left, right) in zip(sums[2:], ((g, g), (g, xg), (xg, xg))):
+                    builder.store(multiply_add(builder, left, right, builder.load(total)), total)
         results = [add_across(builder, builder.load(total)) for total in sums]
         return context.make_tuple(builder, signature.return_type, results)
 
     single = types.float32
-    return types.UniTuple(single, N_SUMS)(estimates, variances, weighed, _INDEX, single, single, single), generate
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _weigh_one(estimate, deviation, base, a, unit):
-    """``x`` and ``g`` of one row, in float64."""
-    variance = deviation * deviation
-    x = estimate - a * variance
-    square = min((x - base) * (x - base), LARGEST_SQUARE)
-    exponent = a * (estimate - unit) - 0.5 * a * a * variance * (1.0 - square)
-    return x, math.exp(max(exponent, _LOWEST * _LN_2))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def weigh_row(estimate, deviation, base, i, listing):
-    """Add one row, which is not listed, to the sums of probe ``i``."""
-    if estimate > listing.unit[i]:
-        raise_unit(listing, i, estimate)
-    for m in range(listing.sharpness.shape[0]):
-        x, g = _weigh_one(estimate, deviation, base, listing.sharpness[m], listing.unit[i])
-        own = listing.sums[i, m]
-        own[MASS] += g
-        own[MOMENT] += x * g
-        own[SQUARE_MASS] += g * g
-        own[SQUARE_MOMENT] += x * g * g
-        own[SQUARE_SECOND_MOMENT] += x * g * x * g
+    return types.UniTuple(single, N_SUMS)(estimates, variances, bases, weighed, _INDEX, single, single), generate
 
 
 @njit(cache=True, nogil=True)
@@ -187,24 +182,43 @@ def raise_unit(listing, i, unit):
     listing.unit[i] = unit
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _weigh(estimates, variances, bases, weighed, width, i, listing):
+    """Add those of the first ``width`` rows that are to be weighed to the sums of probe ``i``; the buffers are a step longer."""
+    best = _maximum(estimates[:width])
+    if best > listing.unit[i]:
+        raise_unit(listing, i, np.float64(best))
+    whole = -(-width // _STEP) * _STEP
+    for j in range(width, whole):  # nobody's
+        weighed[j], estimates[j], variances[j], bases[j] = 0.0, -2.0, 0.0, 0.0
+    for m in range(listing.sharpness.shape[0]):
+        a, unit = np.float32(listing.sharpness[m]), np.float32(listing.unit[i])
+        found = _weigh_vectors(estimates, variances, bases, weighed, whole, a, unit)
+        for number in range(N_SUMS):
+            listing.sums[i, m, number] += found[number]
+
+
 @njit(cache=True, nogil=True)
 def raise_cut(listing, i, cut):
     """List only rows with a key above ``cut``; the others are weighed."""
-    kept = 0
-    for j in range(listing.filled[i]):
-        if listing.keys[i, j] > cut:
-            for values in (listing.keys, listing.estimates, listing.deviations, listing.bases):
-                values[i, kept] = values[i, j]
-            listing.rows[i, kept] = listing.rows[i, j]
+    filled, kept = listing.filled[i], 0
+    keys, estimates, variances = listing.keys[i], listing.estimates[i], listing.variances[i]
+    bases, rows = listing.bases[i], listing.rows[i]
+    dropped, columns = 0, np.empty((4, CHUNK + GROUP), dtype=np.float32)
+    for j in range(filled):
+        if keys[j] > cut:
+            keys[kept], estimates[kept], variances[kept] = keys[j], estimates[j], variances[j]
+            bases[kept], rows[kept] = bases[j], rows[j]
             kept += 1
         else:
-            weigh_row(
-                np.float64(listing.estimates[i, j]),
-                np.float64(listing.deviations[i, j]),
-                np.float64(listing.bases[i, j]),
-                i,
-                listing,
-            )
+            columns[0, dropped], columns[1, dropped], columns[2, dropped] = estimates[j], variances[j], bases[j]
+            columns[3, dropped] = 1.0
+            dropped += 1
+            if dropped == CHUNK:
+                _weigh(columns[0], columns[1], columns[2], columns[3], dropped, i, listing)
+                dropped = 0
+    if dropped:
+        _weigh(columns[0], columns[1], columns[2], columns[3], dropped, i, listing)
     listing.filled[i] = kept
     listing.cut[i] = max(cut, listing.cut[i])
 
@@ -225,14 +239,18 @@ def _estimate(sums, width, weights, deviations, step, least, base, z, beta, esti
 @njit(cache=True, nogil=True)
 def _list_rows(i, width, base, scratch, listing):
     """List the rows of a chunk whose keys are above the cut; they are not weighed."""
-    deviations, estimates, keys, weighed = scratch.columns[1], scratch.columns[3], scratch.columns[4], scratch.columns[5]
+    variances, estimates, keys, weighed = scratch.columns[2], scratch.columns[3], scratch.columns[4], scratch.columns[5]
     capacity = listing.keys.shape[1]
-    for j in range(width):
-        if keys[j] > listing.cut[i]:
+    keys[width : width + GROUP] = -np.inf  # nobody's
+    for at in range(0, width, GROUP):
+        found = _higher(keys, at, listing.cut[i])
+        while found:
+            j = at + _first_bit(found)
+            found &= found - np.uint32(1)
             place = listing.filled[i]
             listing.keys[i, place] = keys[j]
             listing.estimates[i, place] = estimates[j]
-            listing.deviations[i, place] = deviations[j]
+            listing.variances[i, place] = variances[j]
             listing.bases[i, place] = base
             listing.rows[i, place] = scratch.rows[j]
             listing.filled[i] = place + 1
@@ -241,12 +259,26 @@ def _list_rows(i, width, base, scratch, listing):
             if place + 1 == capacity:
                 half = np.partition(listing.keys[i], capacity // 2)[capacity // 2]
                 raise_cut(listing, i, half)
+                found &= _higher(keys, at, listing.cut[i])
+
+
+@njit(cache=True, nogil=True)
+def _raise_to_best(i, listing):
+    """Raise the cut as far as the highest key allows (``Listing.lower``), where enough rows stay listed."""
+    best = listing.best[i] - listing.lower[i]
+    cut = np.float32(min(best + listing.rise[i], max(best, listing.decisive)))
+    if cut > listing.cut[i]:
+        above = 0
+        for j in range(listing.filled[i]):
+            above += listing.keys[i, j] > cut
+        if above >= listing.kept:
+            raise_cut(listing, i, cut)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _absorb(sums, i, width, probes, scratch, listing):
     """List or weigh the first ``width`` columns of a chunk for probe ``i``."""
-    weights, deviations, variances, estimates, keys, weighed = scratch.columns
+    weights, deviations, variances, estimates, keys, weighed, bases = scratch.columns
     base = np.float32(probes.base[i])
     most = _estimate(
         sums,
@@ -261,28 +293,13 @@ def _absorb(sums, i, width, probes, scratch, listing):
         estimates,
         keys,
     )
+    listing.best[i] = max(listing.best[i], most)
     listed = most > listing.cut[i]
     if listed:
         _list_rows(i, width, base, scratch, listing)
     if listing.sharpness.shape[0]:
-        best = _maximum(estimates[:width])
-        if best > listing.unit[i]:
-            raise_unit(listing, i, np.float64(best))
-        whole = -(-width // LONG_VECTOR_LENGTH) * LONG_VECTOR_LENGTH
-        for j in range(width, whole):  # nobody's
-            weighed[j], estimates[j], variances[j] = 0.0, 0.0, 0.0
-        for m in range(listing.sharpness.shape[0]):
-            found = _weigh_vectors(
-                estimates,
-                variances,
-                weighed,
-                whole,
-                np.float32(listing.sharpness[m]),
-                np.float32(listing.unit[i]),
-                base,
-            )
-            for number in range(N_SUMS):
-                listing.sums[i, m, number] += found[number]
+        bases[:width] = base
+        _weigh(estimates, variances, bases, weighed, width, i, listing)
     if listed:
         weighed[:width] = 1.0
 
@@ -290,11 +307,20 @@ def _absorb(sums, i, width, probes, scratch, listing):
 @njit(cache=True, nogil=True)
 def _unpack(codes, begin, width, scratch):
     """Weights, deviations, variances and places of a chunk's rows."""
+    weights, deviations, variances = scratch.columns[0], scratch.columns[1], scratch.columns[2]
+    least, step, least_deviation, deviation_step = (
+        np.float32(codes.scale[0]),
+        np.float32(codes.scale[1]),
+        np.float32(codes.scale[2]),
+        np.float32(codes.scale[3]),
+    )
     for j in range(width):
-        deviation = codes.scale[2] + codes.scale[3] * codes.deviations[begin + j]
-        scratch.columns[0, j] = codes.scale[0] + codes.scale[1] * codes.weights[begin + j]
-        scratch.columns[1, j] = deviation
-        scratch.columns[2, j] = deviation * deviation
+        weights[j] = least + step * np.float32(codes.weights[begin + j])
+    for j in range(width):
+        deviation = least_deviation + deviation_step * np.float32(codes.deviations[begin + j])
+        deviations[j] = deviation
+        variances[j] = deviation * deviation
+    for j in range(width):
         scratch.rows[j] = codes.start + begin + j
 
 
@@ -325,6 +351,8 @@ def read_codes(codes, probes, first, last, scratch, listing):
         )
         for i in range(last - first):
             _absorb(scratch.sums[i], i, count, own, scratch, listing)
+            if begin // CHUNK % RAISED_EVERY == RAISED_EVERY - 1 and listing.decisive < np.inf:
+                _raise_to_best(i, listing)
 
 
 @njit(cache=True, nogil=True)

@@ -50,15 +50,19 @@ def _look_up_for(count):
         """Write the sums of probes ``i ..`` with the rows of a block to ``sums[0 .., at ..]``."""
 
         def generate(context, builder, signature, arguments):
-            codes, block, tables, i, sums, at = arguments
-            views = [context.make_array(kind)(context, builder, array) for kind, array in zip(signature.args[::2], arguments[::2])]
+            _, block, _, i, _, at = arguments
+            views = [
+                context.make_array(kind)(context, builder, array)
+                for kind, array in zip(signature.args[::2], arguments[::2])
+            ]
             width = cgutils.unpack_tuple(builder, views[0].shape)[1]
             columns = cgutils.unpack_tuple(builder, views[2].shape)[1]
             size = builder.mul(width, INT64(BLOCK_ROWS))
             start = builder.gep(views[0].data, [builder.mul(block, size)])
             each = builder.mul(width, INT64(32))  # two tables of sixteen bytes for each byte of a code
             held = [
-                builder.gep(views[1].data, [builder.mul(builder.add(i, INT64(number)), each)]) for number in range(count)
+                builder.gep(views[1].data, [builder.mul(builder.add(i, INT64(number)), each)])
+                for number in range(count)
             ]
             of_bytes, of_shorts = ir.VectorType(_BYTE, LOOKED_UP), ir.VectorType(_SHORT, LOOKED_UP // 2)
             kind = ir.FunctionType(of_bytes, [of_bytes, of_bytes])
@@ -81,7 +85,9 @@ def _look_up_for(count):
                         found = []
                         for number, index in enumerate(wanted):
                             first = builder.add(builder.mul(j, INT64(32)), INT64(16 * number))
-                            own = shuffle(builder, load(builder, table, first, _TABLE), list(range(16)) * (LOOKED_UP // 16))
+                            own = shuffle(
+                                builder, load(builder, table, first, _TABLE), list(range(16)) * (LOOKED_UP // 16)
+                            )
                             found.append(builder.call(instruction, [own, index]))
                         two = builder.bitcast(builder.add(*found), of_shorts)
                         builder.store(builder.add(builder.load(pairs), two), pairs)

@@ -1,13 +1,13 @@
 """BinaryPart: the rows of a segment in one bit per coordinate, with what estimates of their cosines need.
 
-A row is kept relative to the segment's mean ``c``: ``μ = c + r·o`` with ``o`` a unit vector. Its code are the signs of the rotated
-``o`` (``rotation.py``), beside two numbers:
+A row is kept relative to the segment's mean ``c``: ``μ = c + r·o`` with ``o`` a unit vector. Its code are the signs of the
+rotated ``o`` (``rotation.py``), beside two numbers:
 
     weight = r / (f √D)              estimate = ⟨c, z⟩ + weight · Σ_t ±(Pz)_t
     deviation = r √(1/f² − 1)/√(D−1)   the standard deviation of the estimate's error, for a probe across the row
 
-Both are kept in sixteen bits, in equal steps between their extremes in the segment; the deviation is rounded up. The mean takes out
-what all rows have in common: the errors of rows that are alike go together, and would not average out in the sums.
+Both are kept in sixteen bits, in equal steps between their extremes in the segment; the deviation is rounded up. The mean takes
+out what all rows have in common: the errors of rows that are alike go together, and would not average out in the sums.
 """
 
 from __future__ import annotations
@@ -51,7 +51,12 @@ class BinaryPart:
     centre: Float64Array  # (d,) c
     exact: FloatArray  # (n, d)
     numbers: Numbers  # (n,) ascending
-    shared: float = 0.0  # what of the errors of all rows goes together, as a share of the deviation (``shared_error.py``)
+    shared: float = (
+        0.0  # what of the errors of all rows goes together, as a share of the deviation (``shared_error.py``)
+    )
+    mean_factor: float = (
+        1.0  # by what the standard errors of the mean score are larger than those of independent errors
+    )
     gone: Mask | None = None  # (n,) who has left; None where nobody has
 
     @classmethod

@@ -1,9 +1,9 @@
 """Binary scan: evidence from one bit per coordinate, with exact scores of all who can matter.
 
-One pass over the codes estimates every score, lists the rows with the highest keys, and weighs all others (``estimate_loops.py``).
-The listed are scored again from the exact rows, in the order of their keys, as far as the probe asks for it. A subject who scores
-at least ``C``, the highest key that was left out, is among the listed with probability ``1 − MISSED`` over the draw of the rotation,
-whoever it is. So with that probability
+One pass over the codes estimates every score, lists the rows with the highest keys, and weighs all others
+(``estimate_loops.py``). The listed are scored again from the exact rows, down to the key that the probe asks for. A subject who
+scores more than ``C``, the highest key that was left out, is among the listed with probability ``1 − MISSED`` over the draw of
+the rotation, whoever it is (who is best does not depend on the rotation, so no sum over all rows is needed). So with that chance
 
 - the best subject is that of an exact scan where its score is above ``C``,
 - and the decision is that of an exact scan where ``C`` is at most the threshold, too: nobody left out reaches it.
@@ -47,13 +47,16 @@ MISSED = 1e-6
 """At most the probability that a probe's top, or its decision, is not that of an exact scan."""
 PROBES_PER_PASS = 32
 """Probes that read the codes together."""
-FEWEST_LISTED, LISTED_SHARE = 512, 1 / 32
+FEWEST_LISTED, LISTED_SHARE = 2048, 1 / 32
 """Rows a probe may list, at least and of all."""
-SCORED_FIRST = 64
+SCORED_FIRST, SCORED_FIRST_SHARE = 256, 1 / 1024
+"""Rows that are scored in any case, at least and of all."""
 SCORED_SHARE = 1 / 256
 """Of all rows: so many are scored so that the whole top is promised, not the decision alone."""
-SURE_DEVIATIONS, SURE_NATS = 3.3, 7.0
+SURE_DEVIATIONS, SURE_NATS = 3.2, 3.0
 """Rows are scored down to so many deviations and nats below the best, so that hardly one that weighs anything is missing."""
+LOWER_DEVIATIONS = 4.0
+"""The best score is hardly ever so many deviations below the best estimate."""
 STEEP = 3.0
 """Sharpness times deviation from which a row's estimate says too little about its weight."""
 SAMPLED_FROM, SAMPLED_BLOCKS = 65_536, 16
@@ -98,9 +101,9 @@ def scan_binary(
 ) -> Evidence:
     """Evidence of a gallery about unit ``directions`` (n, d), from its codes and some of its exact rows.
 
-    The top k is that of :func:`holue.evidence.scan.scan` with probability ``1 − MISSED`` for each probe. With a ``decisive`` score this
-    holds for the best subject where it scores at least that; and where it does not, that nobody does: all that a decision at this
-    threshold needs. The rest of the top is then the best of those that were scored, and certain from ``precision.top_from`` on.
+    The top k is that of :func:`holue.evidence.scan.scan` with probability ``1 − MISSED`` for each probe. With a ``decisive``
+    score this holds for the best subject where it scores at least that; and where it does not, that nobody does: all that a
+    decision at this threshold needs. The rest of the top is then the best of those scored, certain above ``precision.top_from``.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(3000, 64)).astype(np.float32)
@@ -147,6 +150,7 @@ class _Pass:
         self.more = (deviations(self.width, MISSED / max(top_k, 1)) - self.z) * self.largest
         self.typical = gallery.typical_deviation
         self.shared = max(part.shared for part in gallery.parts)
+        self.mean_factor = max(part.mean_factor for part in gallery.parts)
         tables = Tables.of(probes)
         self.beta = np.max([tables.error_in(part) for part in gallery.parts], axis=0)
         self.read = [
@@ -156,6 +160,10 @@ class _Pass:
         y = sharpness * self.typical
         rest = 0.5 * y * y * 0.9 < np.log(max(self.n_rows, 2)) + NO_WEIGHT
         self.weighed = np.where(rest, np.cumsum(rest) - 1, -1)
+        self.first = int(max(SCORED_FIRST, 2 * top_k, self.n_rows * SCORED_FIRST_SHARE))
+        steep = sharpness[y > STEEP]
+        sure = SURE_DEVIATIONS * self.typical + SURE_NATS / float(steep.min()) if len(steep) else -np.inf
+        self.rise = self.z * self.typical + self.beta - sure
 
     def run(self) -> tuple[Evidence, npt.NDArray[np.bool_]]:
         """Evidence, and of which probes it is what was promised."""
@@ -164,7 +172,9 @@ class _Pass:
         scores = [np.full(listing.keys.shape, np.nan) for listing in listings]
         levels = np.array([self._first_level(listings, i) for i in range(len(self.probes))], dtype=np.float32)
         self._score(listings, np.maximum(levels, cut), scores)
-        levels = np.array([self._level(listings, scores, i) for i in range(len(self.probes))], dtype=np.float32)
+        levels = np.array(
+            [self._level(listings, scores, i, levels[i]) for i in range(len(self.probes))], dtype=np.float32
+        )
         self._score(listings, np.maximum(levels, cut), scores)
         return self._complete(listings, np.maximum(levels, cut), scores)
 
@@ -191,10 +201,18 @@ class _Pass:
 
         listings = [
             Listing(
-                *(np.empty((n, capacity), dtype=np.float32) for _ in range(4)),
+                np.empty((n, capacity), dtype=np.float32),
+                np.empty((n, capacity), dtype=np.float32),
+                np.empty((n, capacity), dtype=np.float32),
+                np.empty((n, capacity), dtype=np.float32),
                 np.empty((n, capacity), dtype=np.int64),
                 np.zeros(n, dtype=np.int64),
                 cut.copy(),
+                np.full(n, -np.inf, dtype=np.float32),
+                (self.z + LOWER_DEVIATIONS) * self.largest + self.beta,
+                self.rise,
+                np.inf if self.decisive is None or self.top_k == 0 else self.decisive,
+                max(self.first // self.workers, 1),
                 sharpness,
                 np.full(n, -np.inf),
                 np.zeros((n, len(sharpness), N_SUMS)),
@@ -223,17 +241,18 @@ class _Pass:
 
     def _first_level(self, listings: Sequence[Listing], i: int) -> float:
         keys = np.concatenate([listing.keys[i, : listing.filled[i]] for listing in listings])
-        first = max(SCORED_FIRST, 2 * self.top_k)
-        return float(np.partition(keys, -first)[-first]) if len(keys) > first else -np.inf
+        return float(np.partition(keys, -self.first)[-self.first]) if len(keys) > self.first else -np.inf
 
     def _score(self, listings: Sequence[Listing], levels: npt.NDArray[np.float32], scores: list[Float64Array]) -> None:
         def work(worker: int) -> None:
             for number, part in enumerate(self.gallery.parts):
-                score_listed(part.exact, int(self.starts[number]), self.probes, listings[worker], levels, scores[worker])
+                score_listed(
+                    part.exact, int(self.starts[number]), self.probes, listings[worker], levels, scores[worker]
+                )
 
         parallel_map(work, range(self.workers))
 
-    def _level(self, listings: Sequence[Listing], scores: Sequence[Float64Array], i: int) -> float:
+    def _level(self, listings: Sequence[Listing], scores: Sequence[Float64Array], i: int, first: float) -> float:
         """The key down to which the rows of a probe are scored."""
         known = np.concatenate([own[i, : listing.filled[i]] for listing, own in zip(listings, scores)])
         found = known[~np.isnan(known)]
@@ -250,10 +269,7 @@ class _Pass:
                 above = sum(int((listing.keys[i, : listing.filled[i]] > kth - self.more).sum()) for listing in listings)
                 if above <= self.n_rows * SCORED_SHARE:
                     level = min(level, kth - self.more)
-        steep = self.sharpness[self.sharpness * self.typical > STEEP]
-        if len(steep):
-            sure = best - SURE_DEVIATIONS * self.typical - SURE_NATS / float(steep.min())
-            level = min(level, sure + self.z * self.typical + self.beta[i])
+        level = min(level, best + self.rise[i], first)
         # Just below the level: a row whose key is the level itself is scored.
         return float(np.nextafter(np.float32(level), np.float32(-np.inf)))
 
@@ -270,7 +286,7 @@ class _Pass:
             for listing, own in zip(listings, scores):
                 there = np.flatnonzero(listing.keys[i, : listing.filled[i]] > levels[i])
                 exact.append(own[i, there])
-                deviation.append(listing.deviations[i, there])
+                deviation.append(np.sqrt(listing.variances[i, there]))
                 bases.append(listing.bases[i, there])
                 rows.append(listing.rows[i, there])
                 raise_cut(listing, i, levels[i])
@@ -294,10 +310,8 @@ class _Pass:
                     certain[i] = top_scores[i, 0] > cut if top_scores[i, 0] >= self.decisive else cut <= self.decisive
         zero = np.zeros((n, m))
         log_mass, mean_score, log_mass_error, mean_score_error = np.moveaxis(results, 1, 0)
-        precision = Precision(zero, zero, log_mass_error, mean_score_error, np.zeros(n), ceiling)
-        return Evidence(
-            top_scores, top_index, log_mass, mean_score, n_subjects, self.sharpness, precision
-        ), certain
+        precision = Precision(zero, zero, log_mass_error, self.mean_factor * mean_score_error, np.zeros(n), ceiling)
+        return Evidence(top_scores, top_index, log_mass, mean_score, n_subjects, self.sharpness, precision), certain
 
     def _numbers(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         if len(self.gallery.parts) == 1:

@@ -43,7 +43,9 @@ def score_listed(
     for i in range(len(probes)):  # copy the few rows that are wanted
         filled = listing.filled[i]
         rows = listing.rows[i, :filled] - start
-        wanted = (listing.keys[i, :filled] > levels[i]) & (rows >= 0) & (rows < len(exact)) & np.isnan(scores[i, :filled])
+        wanted = (
+            (listing.keys[i, :filled] > levels[i]) & (rows >= 0) & (rows < len(exact)) & np.isnan(scores[i, :filled])
+        )
         places = np.flatnonzero(wanted)
         few = np.ascontiguousarray(exact[rows[places]], dtype=np.result_type(exact.dtype, np.float32))
         for place, j in enumerate(places):

@@ -1,8 +1,8 @@
 """Tables: probes as lookup tables, so that four coordinates of a row are added by one lookup.
 
-For each group of four coordinates a table has the sixteen sums ``Σ ±(Pz)_t`` that a code of four bits can ask for, as whole numbers
-of seven bits in steps that all groups share: ``sum ≈ least + step · entry``. What the rounding does to the sum of a whole row is
-certified: it is at most the sum over groups of each table's largest error.
+For each group of four coordinates a table has the sixteen sums ``Σ ±(Pz)_t`` that a code of four bits can ask for, as whole
+numbers of seven bits in steps that all groups share: ``sum ≈ least + step · entry``. What the rounding does to the sum of a whole
+row is certified: it is at most the sum over groups of each table's largest error.
 """
 
 from __future__ import annotations
@@ -58,4 +58,4 @@ class Tables:
         """At least what an estimate (n,) of a part's rows is off through tables, steps of weights and float32."""
         # A sum of D coordinates of a unit vector, each with a sign, is at most √D; sums and products are of float32.
         largest = (0.5 * part.scale[1] + 1e-6 * part.largest_weight) * np.sqrt(part.width)
-        return self.error * part.largest_weight + largest + 1e-6
+        return np.asarray(self.error * part.largest_weight + largest + 1e-6)
