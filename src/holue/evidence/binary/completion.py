@@ -30,6 +30,7 @@ from holue.evidence.binary.estimate_loops import (
 )
 from holue.sphere.compiled import njit
 
+_ROOT_OF_TWO_PI = math.sqrt(2.0 * math.pi)
 _FARTHEST = -8.0  # deviations below the cut: what was listed from farther away weighs no more than from here
 _SURE = 6.0  # deviations above it: listed but for one in a milliard
 _FAINT = -80.0  # nats below the best: nothing, even where it stands for many
@@ -44,20 +45,14 @@ def _normal(u):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _listed(s, deviation, base, cut, a):
-    """``ln h`` of a listed row, its ``d ln h / da``, and ``1 − π``."""
-    if cut == -np.inf:
-        return a * s, s, 0.0
-    sigma = deviation * math.sqrt(max(1.0 - (s - base) * (s - base), _LEAST_ACROSS))
-    if sigma == 0.0:
-        return a * s, s, 0.0
-    u = max((s - cut) / sigma, _FARTHEST)
-    if u > _SURE:
-        return a * s, s, 0.0
-    v = u + a * sigma
-    listed, weighed = _normal(u), _normal(v)
-    density = math.exp(-0.5 * v * v) / math.sqrt(2.0 * math.pi)
-    return a * s + math.log(weighed / listed), s + sigma * density / weighed, 1.0 - listed
+def _places(scores, deviations, bases, cuts, sigmas, above, missed):
+    """Of every listed row: its deviation for this probe, how many of them its score is above the cut, and ``1 − π``."""
+    for j in range(scores.shape[0]):
+        across = 1.0 - (scores[j] - bases[j]) * (scores[j] - bases[j])
+        sigmas[j] = deviations[j] * math.sqrt(max(across, _LEAST_ACROSS))
+        sure = cuts[j] == -np.inf or sigmas[j] == 0.0
+        above[j] = _SURE if sure else min(max((scores[j] - cuts[j]) / sigmas[j], _FARTHEST), _SURE)
+        missed[j] = 0.0 if above[j] == _SURE else _normal(-above[j])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -68,30 +63,27 @@ def complete(scores, deviations, bases, cuts, sharpness, weighed, unit, sums, ty
     ``sums``, −1 where the rest weighs nothing.
     """
     n = scores.shape[0]
-    logs, means, missed = np.empty(n), np.empty(n), np.empty(n)
+    sigmas, above, missed, weights, means = np.empty((5, n))
+    _places(scores, deviations, bases, cuts, sigmas, above, missed)
+    best = scores.max() if n else unit
     for m in range(sharpness.shape[0]):
         a = sharpness[m]
-        highest = -np.inf
-        best = scores.max() if n else -np.inf
+        mass, moment = 0.0, 0.0  # in units of e^{a best}
         for j in range(n):
-            if a * (scores[j] - best) < _FAINT:
-                logs[j], means[j], missed[j] = -np.inf, 0.0, 0.0
-                continue
-            logs[j], means[j], missed[j] = _listed(scores[j], deviations[j], bases[j], cuts[j], a)
-            highest = max(highest, logs[j])
+            weights[j], means[j] = 0.0, scores[j]
+            if a * (scores[j] - best) > _FAINT:
+                weights[j] = math.exp(a * (scores[j] - best))
+                if missed[j] > 0.0:
+                    v = above[j] + a * sigmas[j]
+                    there = _normal(v)
+                    means[j] += sigmas[j] * math.exp(-0.5 * v * v) / (_ROOT_OF_TWO_PI * there)
+                    weights[j] *= there / (1.0 - missed[j])
+                mass += weights[j]
+                moment += weights[j] * means[j]
+        share, factor = 0.0, 0.0
         rest = weighed[m] >= 0 and sums[weighed[m], MASS] > 0.0
         if rest:
-            highest = max(highest, a * unit + math.log(sums[weighed[m], MASS]))
-        mass, moment = 0.0, 0.0
-        for j in range(n):
-            if logs[j] == -np.inf:
-                continue
-            h = math.exp(logs[j] - highest)
-            mass += h
-            moment += h * means[j]
-        share, factor = 0.0, 0.0
-        if rest:
-            factor = math.exp(a * unit - highest)
+            factor = math.exp(a * (unit - best))
             share = factor * sums[weighed[m], MASS]
             mass += share
             moment += factor * sums[weighed[m], MOMENT]
@@ -99,12 +91,11 @@ def complete(scores, deviations, bases, cuts, sharpness, weighed, unit, sums, ty
         mean = moment / mass
         variance, mean_variance = 0.0, 0.0
         for j in range(n):
-            if missed[j] == 0.0:
-                continue
-            h = math.exp(logs[j] - highest) / mass
-            own = h * h * missed[j]
-            variance += own
-            mean_variance += own * (means[j] - mean) ** 2
+            if missed[j] > 0.0:
+                own = weights[j] / mass
+                own *= own * missed[j]
+                variance += own
+                mean_variance += own * (means[j] - mean) ** 2
         if rest:
             own = sums[weighed[m]]
             scale = (factor / mass) ** 2
@@ -118,6 +109,6 @@ def complete(scores, deviations, bases, cuts, sharpness, weighed, unit, sums, ty
             common = shared * typical * share
             variance += (a * common) ** 2
             mean_variance += (common * (1.0 + a * (1.0 - share) * abs(own[MOMENT] / own[MASS] - mean))) ** 2
-        results[0, m], results[1, m] = highest + math.log(mass), mean
+        results[0, m], results[1, m] = a * best + math.log(mass), mean
         results[2, m] = math.sqrt(variance + _LOG_ROUNDING**2)
         results[3, m] = math.sqrt(mean_variance + _MEAN_ROUNDING**2)

@@ -47,13 +47,13 @@ MISSED = 1e-6
 """At most the probability that a probe's top, or its decision, is not that of an exact scan."""
 PROBES_PER_PASS = 32
 """Probes that read the codes together."""
-FEWEST_LISTED, LISTED_SHARE = 2048, 1 / 32
+FEWEST_LISTED, LISTED_SHARE = 4096, 1 / 64
 """Rows a probe may list, at least and of all."""
 SCORED_FIRST, SCORED_FIRST_SHARE = 256, 1 / 1024
 """Rows that are scored in any case, at least and of all."""
 SCORED_SHARE = 1 / 256
 """Of all rows: so many are scored so that the whole top is promised, not the decision alone."""
-SURE_DEVIATIONS, SURE_NATS = 3.2, 3.0
+SURE_DEVIATIONS, SURE_NATS = 3.0, 2.0
 """Rows are scored down to so many deviations and nats below the best, so that hardly one that weighs anything is missing."""
 LOWER_DEVIATIONS = 4.0
 """The best score is hardly ever so many deviations below the best estimate."""
