@@ -27,9 +27,10 @@ from numba.extending import intrinsic
 
 from holue.evidence.binary.lookup_loops import look_up_block
 from holue.evidence.binary.part import BLOCK_ROWS
-from holue.evidence.kernels.exponential_sums import _ANY_ORDER, _INDEX, CHUNK, _maximum, _maximum_of_two
+from holue.evidence.kernels.exponential_sums import _INDEX
 from holue.evidence.kernels.holes import find_holes, move_columns
 from holue.evidence.kernels.simd import (
+    INT32,
     INT64,
     LONG_VECTOR_LENGTH,
     add_across,
@@ -39,6 +40,7 @@ from holue.evidence.kernels.simd import (
     maximum,
     multiply_add,
     powers_of_two,
+    save,
 )
 from holue.evidence.quantized.bounded_loops import _first_bit, _higher
 from holue.sphere.compiled import njit
@@ -48,9 +50,11 @@ MASS, MOMENT, SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT = range(N_SUMS)
 """Places of the sums Σg, Σxg, Σg², Σxg² and Σx²g² of a probe at one sharpness."""
 LARGEST_SQUARE = 0.8
 """Of ``t``: beyond it the error's law is far from that of a probe across the row, and the weight would not fall."""
+ROWS_AT_ONCE = 2048
+"""Rows that are listed or weighed at once: fewer cost more calls, more leave the second-level cache."""
 GROUP = 32
 """Keys compared with the cut at once."""
-RAISED_EVERY = 32
+RAISED_EVERY = 8
 """Chunks after which the cut follows the highest key."""
 SIDE_BY_SIDE = 2
 _STEP = SIDE_BY_SIDE * LONG_VECTOR_LENGTH  # rows weighed at once
@@ -106,21 +110,21 @@ class Listing(NamedTuple):
 class Scratch(NamedTuple):
     """Buffers for one chunk of rows."""
 
-    sums: npt.NDArray[np.uint16]  # (n, CHUNK)
-    holes: npt.NDArray[np.int64]  # (3, CHUNK)
-    rows: npt.NDArray[np.int64]  # (CHUNK,)
+    sums: npt.NDArray[np.uint16]  # (n, ROWS_AT_ONCE)
+    holes: npt.NDArray[np.int64]  # (3, ROWS_AT_ONCE)
+    rows: npt.NDArray[np.int64]  # (ROWS_AT_ONCE,)
     columns: npt.NDArray[
         np.float32
-    ]  # (7, CHUNK + GROUP): weights, deviations, variances, estimates, keys, weighed, bases
+    ]  # (7, ROWS_AT_ONCE + GROUP): weights, deviations, variances, estimates, keys, weighed, bases
 
 
 def scratch_for(n_probes: int) -> Scratch:
     """Buffers for so many probes."""
     return Scratch(
-        np.empty((n_probes, CHUNK), dtype=np.uint16),
-        np.empty((3, CHUNK), dtype=np.int64),
-        np.empty(CHUNK, dtype=np.int64),
-        np.empty((7, CHUNK + GROUP), dtype=np.float32),
+        np.empty((n_probes, ROWS_AT_ONCE), dtype=np.uint16),
+        np.empty((3, ROWS_AT_ONCE), dtype=np.int64),
+        np.empty(ROWS_AT_ONCE, dtype=np.int64),
+        np.empty((7, ROWS_AT_ONCE + GROUP), dtype=np.float32),
     )
 
 
@@ -185,9 +189,12 @@ def raise_unit(listing, i, unit):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _weigh(estimates, variances, bases, weighed, width, i, listing):
     """Add those of the first ``width`` rows that are to be weighed to the sums of probe ``i``; the buffers are a step longer."""
-    best = _maximum(estimates[:width])
-    if best > listing.unit[i]:
-        raise_unit(listing, i, np.float64(best))
+    # At least the key, hence the estimate, of every row that is not listed.
+    highest = np.float64(min(listing.best[i], listing.cut[i]))
+    if highest == -np.inf:
+        return  # all were listed
+    if highest > listing.unit[i]:
+        raise_unit(listing, i, highest)
     whole = -(-width // _STEP) * _STEP
     for j in range(width, whole):  # nobody's
         weighed[j], estimates[j], variances[j], bases[j] = 0.0, -2.0, 0.0, 0.0
@@ -202,9 +209,10 @@ def _weigh(estimates, variances, bases, weighed, width, i, listing):
 def raise_cut(listing, i, cut):
     """List only rows with a key above ``cut``; the others are weighed."""
     filled, kept = listing.filled[i], 0
+    listing.cut[i] = max(cut, listing.cut[i])
     keys, estimates, variances = listing.keys[i], listing.estimates[i], listing.variances[i]
     bases, rows = listing.bases[i], listing.rows[i]
-    dropped, columns = 0, np.empty((4, CHUNK + GROUP), dtype=np.float32)
+    dropped, columns = 0, np.empty((4, ROWS_AT_ONCE + GROUP), dtype=np.float32)
     for j in range(filled):
         if keys[j] > cut:
             keys[kept], estimates[kept], variances[kept] = keys[j], estimates[j], variances[j]
@@ -214,25 +222,63 @@ def raise_cut(listing, i, cut):
             columns[0, dropped], columns[1, dropped], columns[2, dropped] = estimates[j], variances[j], bases[j]
             columns[3, dropped] = 1.0
             dropped += 1
-            if dropped == CHUNK:
+            if dropped == ROWS_AT_ONCE:
                 _weigh(columns[0], columns[1], columns[2], columns[3], dropped, i, listing)
                 dropped = 0
     if dropped:
         _weigh(columns[0], columns[1], columns[2], columns[3], dropped, i, listing)
     listing.filled[i] = kept
-    listing.cut[i] = max(cut, listing.cut[i])
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _estimate(sums, width, weights, deviations, step, least, base, z, beta, estimates, keys):
-    """Estimates and keys of a chunk; returns the highest key."""
-    most = _LEAST
-    for j in range(width):
-        estimate = base + weights[j] * (step * np.float32(sums[j]) + least)
-        estimates[j] = estimate
-        key = estimate + z * deviations[j] + beta
-        keys[j] = key
-        most = _maximum_of_two(most, key)
+@intrinsic
+def _estimate_vectors(typing_context, sums, weights, deviations, estimates, keys, end, numbers):
+    """Estimates and keys of the first ``end`` rows, a multiple of the vector's length; returns the highest key.
+
+    ``numbers`` are step, least, base, z and β of the probe. Written out: inlined, the plain loop is not vectorised.
+    """
+
+    def generate(context, builder, signature, arguments):
+        length = LONG_VECTOR_LENGTH
+        floats, shorts = ir.VectorType(ir.FloatType(), length), ir.VectorType(ir.IntType(16), length)
+        starts = [
+            context.make_array(kind)(context, builder, array).data for kind, array in zip(signature.args, arguments[:5])
+        ]
+        found, weight, deviation, estimates, keys = starts
+        step, least, base, z, beta = (
+            broadcast(builder, number, length) for number in cgutils.unpack_tuple(builder, arguments[6])
+        )
+        most = cgutils.alloca_once_value(builder, constant(_LEAST, length))
+        with cgutils.for_range_slice(builder, INT64(0), arguments[5], INT64(length)) as (j, _):
+            total = builder.uitofp(load(builder, found, j, shorts), floats)
+            estimate = multiply_add(
+                builder, load(builder, weight, j, floats), multiply_add(builder, step, total, least), base
+            )
+            key = builder.fadd(multiply_add(builder, z, load(builder, deviation, j, floats), estimate), beta)
+            save(builder, estimate, estimates, j)
+            save(builder, key, keys, j)
+            builder.store(maximum(builder, key, builder.load(most)), most)
+        vector = builder.load(most)
+        best = builder.extract_element(vector, INT32(0))
+        for place in range(1, length):
+            other = builder.extract_element(vector, INT32(place))
+            best = builder.select(builder.fcmp_ordered(">", other, best), other, best)
+        return best
+
+    single = types.float32
+    own = types.UniTuple(single, 5)
+    return single(sums, weights, deviations, estimates, keys, _INDEX, own), generate
+
+
+@njit(cache=True, nogil=True)
+def _estimate(sums, width, weights, deviations, numbers, estimates, keys):
+    """Estimates and keys of the first ``width`` rows; returns the highest key."""
+    whole = width - width % LONG_VECTOR_LENGTH
+    most = _estimate_vectors(sums, weights, deviations, estimates, keys, whole, numbers)
+    step, least, base, z, beta = numbers
+    for j in range(whole, width):
+        estimates[j] = base + weights[j] * (step * np.float32(sums[j]) + least)
+        keys[j] = estimates[j] + z * deviations[j] + beta
+        most = max(most, keys[j])
     return most
 
 
@@ -280,19 +326,14 @@ def _absorb(sums, i, width, probes, scratch, listing):
     """List or weigh the first ``width`` columns of a chunk for probe ``i``."""
     weights, deviations, variances, estimates, keys, weighed, bases = scratch.columns
     base = np.float32(probes.base[i])
-    most = _estimate(
-        sums,
-        width,
-        weights,
-        deviations,
+    numbers = (
         np.float32(probes.step[i]),
         np.float32(probes.least[i]),
         base,
         np.float32(probes.z),
         np.float32(probes.beta[i]),
-        estimates,
-        keys,
     )
+    most = _estimate(sums, width, weights, deviations, numbers, estimates, keys)
     listing.best[i] = max(listing.best[i], most)
     listed = most > listing.cut[i]
     if listed:
@@ -327,8 +368,8 @@ def _unpack(codes, begin, width, scratch):
 @njit(cache=True, nogil=True)
 def read_codes(codes, probes, first, last, scratch, listing):
     """List and weigh some rows for the probes ``first .. last``; those are the listing's probes."""
-    for begin in range(codes.first, codes.last, CHUNK):
-        width = min(CHUNK, codes.last - begin)
+    for begin in range(codes.first, codes.last, ROWS_AT_ONCE):
+        width = min(ROWS_AT_ONCE, codes.last - begin)
         count, moves = find_holes(codes.gone, begin, width, scratch.holes)
         if count == 0:
             continue
@@ -351,7 +392,7 @@ def read_codes(codes, probes, first, last, scratch, listing):
         )
         for i in range(last - first):
             _absorb(scratch.sums[i], i, count, own, scratch, listing)
-            if begin // CHUNK % RAISED_EVERY == RAISED_EVERY - 1 and listing.decisive < np.inf:
+            if begin // ROWS_AT_ONCE % RAISED_EVERY == RAISED_EVERY - 1 and listing.decisive < np.inf:
                 _raise_to_best(i, listing)
 
 
