@@ -20,6 +20,7 @@ from holue.evidence.binary.tables import Tables
 from holue.evidence.block import Block
 from holue.evidence.evidence import merge
 from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.precision import EVERY_PLACE
 from holue.evidence.scan import scan
 
 Array = npt.NDArray[np.float32]
@@ -192,7 +193,7 @@ def test_sums_are_those_of_the_formulas(rows_of, threads: int) -> None:  # type:
     probes, sharpness = probes_of(rng, rows, 10), [60.0, 12.0, 3.0]
     seen = scan_binary(probes, BinaryGallery((part,)), sharpness, top_k=1, decisive=0.5, threads=threads)
     assert seen.precision is not None
-    assert np.isfinite(seen.precision.top_from).all()
+    assert (seen.precision.top_from > EVERY_PLACE).all()
     z = deviations(128, module.MISSED)
     beta = Tables.of(probes.astype(np.float64)).error_in(part)
     for i, probe in enumerate(probes):
@@ -247,7 +248,7 @@ def test_a_probe_of_which_nothing_can_be_promised_is_scanned_exactly(monkeypatch
     monkeypatch.setattr(module, "FEWEST_LISTED", 10)
     seen, exact = scan_binary(probes, binary(rows), [10.0], top_k=5), scan(probes, rows, [10.0], top_k=5)
     assert seen.precision is not None
-    assert np.isneginf(seen.precision.top_from).all()
+    assert (seen.precision.top_from == EVERY_PLACE).all()
     np.testing.assert_array_equal(seen.top_index, exact.top_index)
     np.testing.assert_allclose(seen.log_mass, exact.log_mass, atol=1e-5)
 

@@ -17,6 +17,9 @@ from scipy.special import expit
 
 Float64Array = npt.NDArray[np.float64]
 
+EVERY_PLACE = -2.0
+"""Below every cosine: where the whole top is that of an exact scan."""
+
 
 @dataclass(frozen=True, eq=False)
 class Precision:
@@ -27,8 +30,8 @@ class Precision:
     log_mass_error: Float64Array  # (n, m) standard error of an estimated L̂
     mean_score_error: Float64Array  # (n, m) standard error of an estimated M̂
     score_bound: Float64Array  # (n,) |ŝ − s| of any score that was not computed exactly is at most this
-    top_from: Float64Array = field(default_factory=lambda: np.array(-np.inf))
-    """(n,) who scores above this is among the top as in an exact scan; lower places may be somebody else's. −inf: all are."""
+    top_from: Float64Array = field(default_factory=lambda: np.array(EVERY_PLACE))
+    """(n,) who scores above this is among the top as in an exact scan; lower places may be somebody else's."""
 
     def __post_init__(self) -> None:
         if self.top_from.ndim == 0:

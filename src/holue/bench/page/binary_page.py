@@ -60,7 +60,16 @@ def _accuracy(rows: list[Row]) -> list[str]:
             (row["world"], spaced(row["subjects"]), str(row["dim"]), spaced(row["probes"]), f"{row['threshold']:.3f}",
              share(row["same_decisions"]), share(row["scanned_exactly"]), *within, faiss, f"1/{row['bytes_ratio']:.1f}")
         )  # fmt: skip
-    head = ("gallery", "K", "d", "probes", "threshold", "same decisions", "scanned exactly", "log-mass within, mated")
+    head: tuple[str, ...] = (
+        "gallery",
+        "K",
+        "d",
+        "probes",
+        "threshold",
+        "same decisions",
+        "scanned exactly",
+        "log-mass within, mated",
+    )
     head += (
         "mean within, mated",
         "log-mass within, strangers",

@@ -24,6 +24,7 @@ from holue.evidence.binary.part import BinaryPart
 from holue.evidence.binary.scan import BinaryGallery, scan_binary
 from holue.evidence.binary.shared_error import learned
 from holue.evidence.evidence import Evidence
+from holue.evidence.precision import EVERY_PLACE
 from holue.evidence.quantized.scan import scan_compressed
 from holue.evidence.scan import scan
 from holue.gallery.compressed import CompressedGallery, compress
@@ -166,7 +167,7 @@ def accuracy(case: Case) -> Row:
         "threshold": case.threshold,
         "same_decisions": float(same.mean()),
         "same_top": float((seen.top_index == exact.top_index).all(axis=1).mean()),
-        "scanned_exactly": float(np.isneginf(precision.top_from).mean()),
+        "scanned_exactly": float((precision.top_from == EVERY_PLACE).mean()),
         "gallery_mb": case.binary.nbytes / 1e6,
         "bytes_ratio": case.gallery.nbytes / case.binary.nbytes,
     }

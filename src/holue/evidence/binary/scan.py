@@ -38,7 +38,7 @@ from holue.evidence.block import NOBODY
 from holue.evidence.canonical_top import best_places
 from holue.evidence.evidence import Evidence, concatenate
 from holue.evidence.kernels.exponential_sums import CHUNK
-from holue.evidence.precision import Precision
+from holue.evidence.precision import EVERY_PLACE, Precision
 from holue.evidence.scan import check_shapes, check_sharpness, check_top_k, n_threads, scan
 from holue.evidence.threads.thread_pool import parallel_map
 from holue.gallery.embeddings import Float64Array, FloatArray
@@ -302,7 +302,7 @@ class _Pass:
             if self.top_k:
                 best, index, _ = best_places(s[None], self._numbers(at)[None], self.top_k)
                 top_scores[i], top_index[i] = best[0], index[0]
-            ceiling[i] = cut + self.more
+            ceiling[i] = EVERY_PLACE if everybody else cut + self.more
             if self.top_k and not everybody:
                 if self.decisive is None:
                     certain[i] = top_scores[i, -1] > ceiling[i]
