@@ -8,7 +8,7 @@ from scipy.special import logsumexp, softmax
 
 from holue.errors import InvalidInputError
 from holue.evidence.evidence import Evidence, concatenate, merge
-from holue.evidence.precision import Precision
+from holue.evidence.precision import EVERY_PLACE, Precision
 
 SHARPNESS = np.array([0.0, 20.0, 400.0])
 
@@ -85,8 +85,8 @@ def test_exact_evidence_that_says_so_stays_exactly_exact() -> None:
     _, exact = off_by(rng.uniform(-1, 1, 5), np.zeros(5))
     merged = merge(seen, exact).precision
     assert merged is not None
-    for value in vars(merged).values():
-        assert (value == 0).all()
+    for name, value in vars(merged).items():
+        assert (value == (EVERY_PLACE if name == "top_from" else 0)).all()
 
 
 def test_columns_and_batches_keep_their_precision() -> None:
@@ -96,7 +96,8 @@ def test_columns_and_batches_keep_their_precision() -> None:
     row = concatenate([exact, seen, seen])
     assert row.precision is not None
     for field, value in vars(seen.precision).items():
-        np.testing.assert_array_equal(getattr(row.precision, field), np.concatenate([0 * value, value, value]))
+        none = np.full_like(value, EVERY_PLACE if field == "top_from" else 0.0)
+        np.testing.assert_array_equal(getattr(row.precision, field), np.concatenate([none, value, value]))
     sharpest = row.columns(slice(1, 3))
     np.testing.assert_array_equal(sharpest.log_mass, row.log_mass[:, 1:])
     assert sharpest.precision is not None

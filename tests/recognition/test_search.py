@@ -66,7 +66,7 @@ def some(world: SimulatedWorld) -> tuple[np.ndarray, np.ndarray]:
     return world.probes.X[rows], world.probes.concentration[rows]
 
 
-@pytest.mark.parametrize("search", ["float16", "int8"])
+@pytest.mark.parametrize("search", ["float16", "int8", "binary"])
 def test_a_compressed_search_names_and_decides_as_the_exact_one(
     search: str, world: SimulatedWorld, development: SimulatedWorld
 ) -> None:
@@ -98,7 +98,7 @@ def test_an_index_names_and_decides_as_the_exact_search_for_nearly_all(
     assert (found.p_unknown != known.p_unknown).any(), "an estimate, not the exact scan"
 
 
-@pytest.mark.parametrize("search", ["float16", "int8", "approximate"])
+@pytest.mark.parametrize("search", ["float16", "int8", "binary", "approximate"])
 def test_a_prepared_segment_serves_every_later_version(
     search: str, city: SimulatedWorld, suburb: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_prepared_segment_serves_every_later_version(
     assert len(recognizer.gallery_) == len(np.unique(city.gallery.y)) + len(enrolled)
 
 
-@pytest.mark.parametrize("search", ["exact", "float16", "int8", "approximate"])
+@pytest.mark.parametrize("search", ["exact", "float16", "int8", "binary", "approximate"])
 def test_changes_give_the_answers_of_a_gallery_made_from_scratch(search: str, city: SimulatedWorld) -> None:
     rng = np.random.default_rng(5)
     gallery = Gallery.from_samples(city.gallery.X, city.gallery.y)
@@ -155,6 +155,10 @@ def test_changes_give_the_answers_of_a_gallery_made_from_scratch(search: str, ci
             continue
         np.testing.assert_array_equal(seen.top_index, exact.top_index)
         np.testing.assert_array_equal(seen.top_scores, exact.top_scores)
+        if search == "binary":
+            off = np.abs(seen.log_mass - exact.log_mass)
+            assert (off <= 3 * seen.precision.log_mass_error + 3e-5).mean() >= 0.99
+            continue
         bound = 0.0 if search == "exact" else seen.precision.log_mass_bound
         # A float32 cosine is good to some 1e-7.
         assert (np.abs(seen.log_mass - exact.log_mass) <= bound + 3e-5).all()

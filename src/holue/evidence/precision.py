@@ -8,7 +8,7 @@ where it may be off, ``L`` and ``M`` where exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ import numpy.typing as npt
 from scipy.special import expit
 
 Float64Array = npt.NDArray[np.float64]
+
+EVERY_PLACE = -2.0
+"""Below every cosine: where the whole top is that of an exact scan."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,12 @@ class Precision:
     log_mass_error: Float64Array  # (n, m) standard error of an estimated L̂
     mean_score_error: Float64Array  # (n, m) standard error of an estimated M̂
     score_bound: Float64Array  # (n,) |ŝ − s| of any score that was not computed exactly is at most this
+    top_from: Float64Array = field(default_factory=lambda: np.array(EVERY_PLACE))
+    """(n,) who scores above this is among the top as in an exact scan; lower places may be somebody else's."""
+
+    def __post_init__(self) -> None:
+        if self.top_from.ndim == 0:
+            object.__setattr__(self, "top_from", np.full(len(self.score_bound), self.top_from))
 
     @classmethod
     def exact(cls, n_probes: int, n_sharpness: int) -> Precision:
@@ -96,6 +105,7 @@ def merge_precision(
             (1 - share) * right.mean_score_error + pull * right.log_mass_error,
         ),
         np.maximum(left.score_bound, right.score_bound),
+        np.maximum(left.top_from, right.top_from),
     )
 
 

@@ -64,7 +64,8 @@ class Reading:
         """One scan at both sharpnesses of every operating point; each reading has its two columns of the evidence."""
         search = GallerySearch.exact(gallery) if isinstance(gallery, Gallery) else gallery
         sharpness = [a for point in points for a in (point.concentration, point.concentration / temperature)]
-        evidence = search.scan(probes.directions, sharpness, top_k=top_k, threads=threads)
+        decisive = min(point.threshold for point in points)
+        evidence = search.scan(probes.directions, sharpness, top_k=top_k, decisive=decisive, threads=threads)
         columns = (evidence.columns(slice(2 * i, 2 * i + 2)) for i in range(len(points)))
         return [cls(probes, search, point, temperature, own) for point, own in zip(points, columns)]
 

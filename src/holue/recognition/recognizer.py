@@ -76,7 +76,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         How the samples of a subject are pooled.
     threads : int or None
         Threads of a gallery scan; None for all cores.
-    search : "exact", "float16", "int8" or "approximate"
+    search : "exact", "float16", "int8", "binary" or "approximate"
         How the enrolled gallery is read; see :class:`holue.recognition.search.search.Search`. Calibration reads exactly.
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holue.bench.page.approximate_page import approximate_part
+from holue.bench.page.binary_page import binary_part
 from holue.bench.page.changes_page import changes_part
 from holue.bench.page.cluster_page import cluster_part
 from holue.bench.page.compressed_page import compressed_part
@@ -47,6 +48,7 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
         ("Memory", _memory(result)),
         ("Growth", _growth(result)),
         ("Compressed galleries", compressed_part(result.get("compressed", []))),
+        ("One bit per coordinate", binary_part(result.get("binary", {}))),
         ("Sublinear: approximate evidence", approximate_part(result.get("approximate", {}), figures)),
         ("Subjects who come and go", changes_part(result.get("changes", []))),
         ("Whole photographs", faces_part(result.get("faces", {}))),

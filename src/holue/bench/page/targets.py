@@ -17,6 +17,10 @@ APPROXIMATE_AT = {"subjects": 1_000_000, "dim": 128}
 APPROXIMATE_FASTER, LOG_MASS_OFF, SAME_DECISIONS, COVERED = 10.0, 0.01, 0.999, 0.99
 
 
+BINARY_FASTER = {1: 10.0, 256: 4.0}
+"""How many times faster than float32 one bit per coordinate is to be, by the number of probes."""
+
+
 def verdicts(result: Result) -> list[Verdict]:
     """Every target a run can judge; what was not measured is left out.
 
@@ -28,6 +32,7 @@ def verdicts(result: Result) -> list[Verdict]:
         *_ratios(result.get("comparison", [])),
         *_memory(result),
         *_compressed(result.get("compressed", [])),
+        *_binary(result.get("binary", {})),
         *_approximate(result.get("approximate", {})),
         *_changes(result.get("changes", [])),
         *_faces(result.get("faces", {})),
@@ -71,6 +76,23 @@ def _compressed(rows: list[Row]) -> Iterator[Verdict]:
             text = f"{name.removeprefix('holue ')} at least {limit:g} times faster than float32, one probe, d = {dim}"
             where = f"K = {worst['subjects']}, {_place(worst)}"
             yield Verdict(text, cut(worst["times_faster"]), where, worst["times_faster"] >= limit)
+
+
+def _binary(found: Result) -> Iterator[Verdict]:
+    ours = [row for row in found.get("speed", []) if row["system"] == "holue binary"]
+    for probes, limit in BINARY_FASTER.items():
+        here = [row for row in ours if row["probes"] == probes]
+        if here:
+            worst = min(here, key=lambda row: row["times_faster"])
+            where = f"{worst['world']}, K = {worst['subjects']}, d = {worst['dim']}, {_place(worst)}"
+            text = f"binary at least {limit:g} times faster than float32, {probes} probe{'s' if probes > 1 else ''}"
+            yield Verdict(text, cut(worst["times_faster"]), where, worst["times_faster"] >= limit)
+    accuracy = found.get("accuracy", [])
+    if accuracy:
+        worst = min(accuracy, key=lambda row: row["same_decisions"])
+        where = f"{worst['world']}, K = {worst['subjects']}, d = {worst['dim']}, {worst['probes']} probes"
+        text = "binary decisions identical for at least 99.99 % of probes"
+        yield Verdict(text, f"{100 * worst['same_decisions']:.2f} %", where, worst["same_decisions"] >= 0.9999)
 
 
 def _approximate(found: Result) -> Iterator[Verdict]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from holue.artifact import write_text
 from holue.bench.machine import load, machine
 from holue.bench.sections.approximate import approximate_steps
+from holue.bench.sections.binary import binary_steps
 from holue.bench.sections.changes import change_steps
 from holue.bench.sections.cluster import cluster_steps
 from holue.bench.sections.compressed import compressed_steps
@@ -32,6 +33,7 @@ SECTIONS: dict[str, Callable[[Result, Sizes, int, int], Iterator[Step]]] = {
     "exact": exact_steps,
     "other-costs": other_cost_steps,
     "compressed": compressed_steps,
+    "binary": binary_steps,
     "approximate": approximate_steps,
     "changes": change_steps,
     "faces": face_steps,

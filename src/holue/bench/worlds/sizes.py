@@ -10,8 +10,8 @@ from holue.bench.measuring import PAUSE
 @dataclass(frozen=True)
 class Sizes:
     """The comparison at one gallery size over dimensions, batches and threads; growth; what else a user waits for; compressed
-    galleries by subjects and dimensions; approximate evidence by subjects, in memory and mapped from disk; changes of one
-    subject each; whole photographs; durable enrolments; living galleries; other stores; shards on Ray."""
+    galleries by subjects and dimensions; binary ones with so many probes; approximate evidence by subjects, in memory and mapped
+    from disk; changes of one subject each; whole photographs; durable enrolments; living galleries; other stores; shards on Ray."""
 
     n_subjects: int = 100_000
     dims: tuple[int, ...] = (512, 128)
@@ -30,6 +30,9 @@ class Sizes:
     starts: int = 3
     compressed_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (100_000, 128), (1_000_000, 128))
     compressed_batches: tuple[int, ...] = (1, 16, 64, 256, 1024)
+    binary_shapes: tuple[tuple[int, int], ...] = ((1_000_000, 512), (1_000_000, 128))
+    binary_batches: tuple[int, ...] = (1, 256)
+    binary_probes: int = 20_000
     approximate_subjects: tuple[int, ...] = (100_000, 1_000_000)
     approximate_mapped: int = 10_000_000
     approximate_dim: int = 128
@@ -74,6 +77,9 @@ QUICK = Sizes(
     starts=1,
     compressed_shapes=((20_000, 128),),
     compressed_batches=(1, 64),
+    binary_shapes=((20_000, 128),),
+    binary_batches=(1, 64),
+    binary_probes=400,
     approximate_subjects=(10_000, 40_000),
     approximate_mapped=0,
     approximate_batches=(1, 64),

@@ -33,8 +33,9 @@ def bench(
         typer.Option(
             metavar="NAME,...",
             help="What to measure, separated by commas: exact (the comparison; twelve minutes), other-costs (calibration, "
-            "pooling, start; a minute), compressed (float16 and int8; seven minutes), approximate (1e5 to 1e7 subjects; eleven "
-            "minutes and 6 GB of memory, most of it for 1e7), changes (subjects who come and go; minutes and 6 GB), "
+            "pooling, start; a minute), compressed (float16 and int8; seven minutes), binary (one bit per coordinate, three "
+            "kinds of galleries of 1e6; 8 GB of memory), approximate (1e5 to 1e7 subjects; eleven minutes "
+            "and 6 GB of memory, most of it for 1e7), changes (subjects who come and go; minutes and 6 GB), "
             "faces (whole photographs, where data and models are there; a minute), store (durable enrolments; a minute), live "
             "(living galleries up to 1e6; minutes), peers (other stores of embeddings; minutes), cluster (shards on Ray; "
             "minutes), evaluation (an evaluation of IJB-C's size; minutes), or all.",

@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.errors import InvalidParameterError
+from holue.evidence.binary.part import BinaryPart
+from holue.evidence.binary.scan import BinaryGallery, scan_binary
+from holue.evidence.binary.shared_error import binary_segment
 from holue.evidence.block import block_of
 from holue.evidence.evidence import NO_SUBJECT, Evidence, merge
 from holue.evidence.ivf.index import SMALLEST_GALLERY, ApproximateIndex
@@ -27,7 +30,7 @@ from holue.recognition.search.search import SEARCHES, SearchKind
 COMPRESSED_FROM = 4096
 """Rows from which a segment is compressed, unless it is the only one; smaller ones are read exactly until they are merged."""
 
-Prepared = CompressedPart | ApproximateIndex
+Prepared = CompressedPart | BinaryPart | ApproximateIndex
 """What is made of a segment once: its codes, or its lists."""
 
 
@@ -36,7 +39,8 @@ class GallerySearch:
     """One version of a gallery, read in one way.
 
     ``exact`` reads every template; ``float16`` and ``int8`` read compressed ones and score the best again exactly, so that
-    candidates and decisions stay those of the exact scan while probabilities have a certified bound; ``approximate`` reads
+    candidates and decisions stay those of the exact scan while probabilities have a certified bound; ``binary`` reads one bit per
+    coordinate, and decides as the exact scan with a stated probability (``evidence/binary/scan.py``); ``approximate`` reads
     some inverted lists and estimates the rest. Segments without a prepared form, above all small ones, are read exactly, and the
     evidences are merged.
 
@@ -105,9 +109,13 @@ class GallerySearch:
         *,
         top_k: int,
         link: Link = cosine_link,
+        decisive: float | None = None,
         threads: int | None = None,
     ) -> Evidence:
-        """Evidence of the gallery about unit ``directions``; any ``link`` but the cosine itself is read exactly."""
+        """Evidence of the gallery about unit ``directions``; any ``link`` but the cosine itself is read exactly.
+
+        ``decisive`` is the threshold of the decision, where one is made: below it a binary search promises no order.
+        """
         how: dict[str, Any] = {"top_k": top_k, "threads": threads}
         pairs = list(zip(self.gallery.parts, self.prepared))
         unprepared = [block_of(part) for part, form in pairs if form is None]
@@ -124,8 +132,15 @@ class GallerySearch:
                 return evidence
             # The lists that were read hold fewer subjects than were asked for: read all.
             return scan(directions, self.gallery, sharpness, **how)
-        codes = tuple(form for _, form in pairs if isinstance(form, CompressedPart))
-        seen = [scan_compressed(directions, CompressedGallery(self.kind, codes), sharpness, **how)] if codes else []
+        seen = []
+        if self.kind == "binary":
+            if bits := tuple(form for _, form in pairs if isinstance(form, BinaryPart)):
+                seen.append(scan_binary(directions, BinaryGallery(bits), sharpness, decisive=decisive, **how))
+            if unprepared:
+                seen.append(scan(directions, unprepared, sharpness, **how))
+            return reduce(merge, seen)
+        if codes := tuple(form for _, form in pairs if isinstance(form, CompressedPart)):
+            seen.append(scan_compressed(directions, CompressedGallery(self.kind, codes), sharpness, **how))
         # Bounds of float64 are worth their time where the rows are few; the rounding of float32 counts as exact (see Precision).
         few = [block for block in unprepared if len(block.rows) < COMPRESSED_FROM]
         many = [block for block in unprepared if len(block.rows) >= COMPRESSED_FROM]
@@ -153,6 +168,8 @@ def prepare_segment(kind: SearchKind, segment: Segment) -> Prepared:
     """The codes or the lists of a segment: all of its rows, whoever has left."""
     if kind == "approximate":
         return ApproximateIndex.build(segment)
+    if kind == "binary":
+        return binary_segment(segment)
     assert kind != "exact"
     return compress_segment(segment, kind)
 

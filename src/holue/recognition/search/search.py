@@ -14,8 +14,8 @@ from holue.gallery.embeddings import FloatArray
 from holue.gallery.segment import Numbers
 from holue.gallery.subjects import Subjects
 
-SearchKind = Literal["exact", "float16", "int8", "approximate"]
-SEARCHES: tuple[SearchKind, ...] = ("exact", "float16", "int8", "approximate")
+SearchKind = Literal["exact", "float16", "int8", "binary", "approximate"]
+SEARCHES: tuple[SearchKind, ...] = ("exact", "float16", "int8", "binary", "approximate")
 
 
 class Search(Protocol):
@@ -63,7 +63,11 @@ class Search(Protocol):
         *,
         top_k: int,
         link: Link = cosine_link,
+        decisive: float | None = None,
         threads: int | None = None,
     ) -> Evidence:
-        """Evidence of the gallery about unit ``directions``; any ``link`` but the cosine itself is read exactly."""
+        """Evidence of the gallery about unit ``directions``; any ``link`` but the cosine itself is read exactly.
+
+        ``decisive`` is the threshold of the decision, where one is made: a search may look less closely at who is below it.
+        """
         ...

@@ -42,7 +42,7 @@ class NewGallery(Body):
     weighting: Literal["uniform", "concentration"] | None = Field(
         default=None, description="How samples of a subject are pooled.", examples=[None]
     )
-    search: Literal["exact", "float16", "int8", "approximate"] | None = Field(
+    search: Literal["exact", "float16", "int8", "binary", "approximate"] | None = Field(
         default=None, description="How the gallery is read.", examples=[None]
     )
 

@@ -35,7 +35,7 @@ def create(
     method: Annotated[
         str, typer.Option(help="How an answer's reliability is judged; see `holue scores`.")
     ] = "holue-plus",
-    search: Annotated[str, typer.Option(help="How it is read: exact, float16, int8 or approximate.")] = "exact",
+    search: Annotated[str, typer.Option(help="How it is read: exact, float16, int8, binary or approximate.")] = "exact",
     json: Json = False,
 ) -> None:
     """Create an empty gallery. Dimension and model hold for its whole life; embeddings of another model are refused.

@@ -1,0 +1,176 @@
+"""BinaryPart: the rows of a segment in one bit per coordinate, with what estimates of their cosines need.
+
+A row is kept relative to the segment's mean ``c``: ``μ = c + r·o`` with ``o`` a unit vector. Its code are the signs of the
+rotated ``o`` (``rotation.py``), beside two numbers:
+
+    weight = r / (f √D)              estimate = ⟨c, z⟩ + weight · Σ_t ±(Pz)_t
+    deviation = r √(1/f² − 1)/√(D−1)   the standard deviation of the estimate's error, for a probe across the row
+
+Both are kept in sixteen bits, in equal steps between their extremes in the segment; the deviation is rounded up. The mean takes
+out what all rows have in common: the errors of rows that are alike go together, and would not average out in the sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from holue.errors import InvalidEmbeddingsError
+from holue.evidence.binary.rotation import rotated_width, rotation
+from holue.evidence.block import NOBODY, Block
+from holue.gallery.embeddings import Float64Array, FloatArray
+from holue.gallery.segment import Mask, Numbers, Part, Segment
+
+BLOCK_ROWS = 64
+"""Rows whose codes lie together, byte by byte: what a processor looks up at once."""
+ROWS_AT_ONCE = 64 * BLOCK_ROWS
+LARGEST_STEP = 2**16 - 1
+# Byte 2i of a block belongs to row i, byte 2i + 1 to row 32 + i: sums of 16 bits then come out in the order of the rows.
+_PLACES = np.concatenate([np.arange(0, BLOCK_ROWS, 2), np.arange(1, BLOCK_ROWS, 2)])
+
+Codes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryPart:
+    """The codes of a segment's rows; all versions of a gallery share the arrays, only ``gone`` is a version's own.
+
+    >>> rows = np.eye(4, dtype=np.float32)
+    >>> part = BinaryPart.of_rows(rows, np.arange(4))
+    >>> part.codes.shape, len(part)
+    ((1, 8, 64), 4)
+    """
+
+    codes: Codes  # (blocks, D / 8, 64) bit t of byte j of a row: whether coordinate 8j + t is not negative
+    weights: npt.NDArray[np.uint16]  # (n,) in steps, see ``scale``
+    deviations: npt.NDArray[np.uint16]  # (n,)
+    scale: Float64Array  # (4,) least weight, step of weights, least deviation, step of deviations
+    centre: Float64Array  # (d,) c
+    exact: FloatArray  # (n, d)
+    numbers: Numbers  # (n,) ascending
+    shared: float = (
+        0.0  # what of the errors of all rows goes together, as a share of the deviation (``shared_error.py``)
+    )
+    mean_factor: float = (
+        1.0  # by what the standard errors of the mean score are larger than those of independent errors
+    )
+    gone: Mask | None = None  # (n,) who has left; None where nobody has
+
+    @classmethod
+    def of_rows(cls, exact: FloatArray, numbers: Numbers) -> BinaryPart:
+        """The codes of unit rows (n, d)."""
+        n, dim = exact.shape
+        width, turn = rotated_width(dim), rotation(dim)
+        centre = _mean(exact)
+        codes = np.zeros((-(-n // BLOCK_ROWS), width // 8, BLOCK_ROWS), dtype=np.uint8)
+        weights, deviations = np.empty(n), np.empty(n)
+        for first in range(0, n, ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            given = np.asarray(exact[rows], dtype=np.float64)
+            if not np.isfinite(given).all() or np.abs(given).max(initial=0.0) > 2:
+                raise InvalidEmbeddingsError(
+                    f"rows {first} to {first + len(given) - 1} hold coordinates that no unit vector has (NaN, infinite or "
+                    "above 2); normalise the embeddings first, for instance with Gallery.from_samples"
+                )
+            rotated = (given - centre).astype(np.float32) @ turn.astype(np.float32)
+            pack_signs(rotated >= 0, codes[first // BLOCK_ROWS : -(-(first + len(given)) // BLOCK_ROWS)])
+            square = np.einsum("ij,ij->i", rotated, rotated, dtype=np.float64)
+            along = np.abs(rotated).sum(axis=1, dtype=np.float64)
+            # r = |o|, f = Σ|Po| / (r √D): a row at the mean itself has r = 0, and both numbers are 0.
+            there = along > 0
+            weights[rows] = np.where(there, square / np.where(there, along, 1.0), 0.0)
+            across = np.maximum(weights[rows] ** 2 * width - square, 0.0)
+            deviations[rows] = np.sqrt(across / (width - 1))
+        scale = np.empty(4)
+        steps = _in_steps(weights, scale[:2], np.rint), _in_steps(deviations, scale[2:], np.ceil)
+        return cls(codes, *steps, scale, centre, exact, numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def of(self, part: Part) -> BinaryPart:
+        """The same as one version of the gallery has it."""
+        return self if part.gone is self.gone else replace(self, gone=part.gone)
+
+    @cached_property
+    def n_living(self) -> int:
+        """How many have not left."""
+        return len(self.numbers) - (0 if self.gone is None else int(np.count_nonzero(self.gone)))
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates of a row, d."""
+        return int(self.exact.shape[1])
+
+    @property
+    def width(self) -> int:
+        """The number of bits of a code, D."""
+        return int(self.codes.shape[1]) * 8
+
+    @property
+    def largest_weight(self) -> float:
+        """At least every weight."""
+        return float(self.scale[0] + LARGEST_STEP * self.scale[1])
+
+    @property
+    def largest_deviation(self) -> float:
+        """At least every deviation."""
+        return float(self.scale[2] + LARGEST_STEP * self.scale[3])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a scan reads: codes, weights and deviations, without the exact rows."""
+        return self.codes.nbytes + self.weights.nbytes + self.deviations.nbytes
+
+    @property
+    def block(self) -> Block:
+        """The exact rows of those who have not left."""
+        return Block(self.exact, self.numbers, NOBODY if self.gone is None else self.gone)
+
+    def typical_deviation(self) -> float:
+        """The mean of the rows' deviations."""
+        return float(self.scale[2] + self.scale[3] * self.deviations.mean(dtype=np.float64))
+
+
+def binary_rows(segment: Segment) -> BinaryPart:
+    """The codes of all rows of a segment, which nobody has left."""
+    return BinaryPart.of_rows(segment.directions, segment.numbers)
+
+
+def pack_signs(signs: npt.NDArray[np.bool_], codes: Codes) -> None:
+    """Write signs (n, D) of rows as blocks (⌈n/64⌉, D/8, 64) of bytes."""
+    n, width = signs.shape
+    bytes_of_rows = np.zeros((len(codes) * BLOCK_ROWS, width // 8), dtype=np.uint8)
+    bytes_of_rows[:n] = np.packbits(signs, axis=1, bitorder="little")
+    codes[:, :, _PLACES] = bytes_of_rows.reshape(len(codes), BLOCK_ROWS, -1).transpose(0, 2, 1)
+
+
+def unpack_signs(codes: Codes, n: int) -> npt.NDArray[np.bool_]:
+    """The signs (n, D) that blocks of codes hold: what :func:`pack_signs` was given.
+
+    >>> signs = np.random.default_rng(0).random((70, 64)) < 0.5
+    >>> codes = np.empty((2, 8, 64), dtype=np.uint8)
+    >>> pack_signs(signs, codes)
+    >>> bool((unpack_signs(codes, 70) == signs).all())
+    True
+    """
+    rows = codes[:, :, _PLACES].transpose(0, 2, 1).reshape(-1, codes.shape[1])[:n]
+    return np.unpackbits(np.ascontiguousarray(rows), axis=1, bitorder="little").astype(bool)
+
+
+def _mean(exact: FloatArray) -> Float64Array:
+    total = np.zeros(exact.shape[1])
+    for first in range(0, len(exact), ROWS_AT_ONCE):
+        total += np.asarray(exact[first : first + ROWS_AT_ONCE]).sum(axis=0, dtype=np.float64)
+    return total / max(len(exact), 1)
+
+
+def _in_steps(values: Float64Array, scale: Float64Array, rounded: np.ufunc) -> npt.NDArray[np.uint16]:
+    """Values as steps from the least to the greatest; ``scale`` receives the least and a step."""
+    least, most = values.min(initial=np.inf), values.max(initial=-np.inf)
+    scale[:] = (least, (most - least) / LARGEST_STEP) if len(values) else (0.0, 0.0)
+    steps = np.zeros(len(values)) if scale[1] == 0 else rounded((values - least) / scale[1] - 1e-9)
+    return np.clip(steps, 0, LARGEST_STEP).astype(np.uint16)
