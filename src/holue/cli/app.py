@@ -28,6 +28,7 @@ class Commands(LazyGroup):
         "trust": LazyCommand("trust", YOURS),
         "audit": LazyCommand("audit", YOURS),
         "gallery-growth": LazyCommand("gallery_growth", YOURS),
+        "promise": LazyCommand("promise", YOURS, SeveralValues),
         "create": LazyCommand("gallery.upkeep", LIVING),
         "enroll": LazyCommand("gallery.people", LIVING),
         "calibrate": LazyCommand("gallery.answers", LIVING),
