@@ -80,14 +80,14 @@ def experiment(
     sources = None if data is None else Sources(data, embeddings, dev_embeddings)
     if sources is None and (embeddings is not None or dev_embeddings is not None):
         raise InvalidParameterError("--embeddings and --dev-embeddings belong to the data set of --data; give that too")
-    chosen = find_experiment(name, sources)
     if stand_in:
         from holue.experiments.paper.stand_in import write_stand_in
 
         if data is None:
             raise InvalidParameterError("--stand-in writes into the folder of --data; give that too")
-        with working(f"writing made-up files of {chosen.title}", quiet=json):
+        with working(f"writing made-up files of {name}", quiet=json):
             write_stand_in(name, data, lists=lists, part=0.03 if quick else 1.0)
+    chosen = find_experiment(name, sources)
     if report is not None:
         check_destination(report)
     quiet = json or not sys.stderr.isatty()

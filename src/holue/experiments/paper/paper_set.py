@@ -29,6 +29,8 @@ from holue.experiments.paper.layout import Needed, check_layout
 
 logger = logging.getLogger(__name__)
 
+MADE_UP = "made-up.txt"
+"""A file of this name says that a folder is a stand-in."""
 POOLING = 1
 """Raised when the same files would give other templates."""
 EMBEDDINGS = "what `holue embed` and `holue apply` write, or the keys embs and unc of the paper's code"
@@ -67,8 +69,9 @@ class PaperSet:
             self.check(sources)
             return lambda number: self._gallery(sources, number, size)
 
+        title = f"{self.title} (made-up files)" if (sources.data / MADE_UP).is_file() else self.title
         return Experiment(
-            self.name, self.title, protocols, splits=len(self.galleries), fpir=self.fpir, oracle=True, paper=self.column
+            self.name, title, protocols, splits=len(self.galleries), fpir=self.fpir, oracle=True, paper=self.column
         )
 
     def check(self, sources: Sources) -> None:

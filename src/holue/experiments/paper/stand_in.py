@@ -26,6 +26,7 @@ from holue.artifact.whole import whole_folder
 from holue.datasets.protocols.ijb import read_template_csv
 from holue.datasets.protocols.whale import read_table
 from holue.errors import InvalidFileError, InvalidParameterError
+from holue.experiments.paper.paper_set import MADE_UP
 from holue.sphere import vmf
 
 Codes = npt.NDArray[np.int64]
@@ -49,6 +50,7 @@ def write_stand_in(name: str, folder: Path, *, lists: Path | None = None, part: 
         raise InvalidParameterError(f"there is no stand-in for {name!r}; choose from {', '.join(WRITERS)}")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with whole_folder(folder) as target:
+        (target / MADE_UP).write_text("These files are made up: no number that comes of them is about real data.\n")
         WRITERS[name](_Writer(target, lists, part, np.random.default_rng(seed)))
 
 

@@ -33,14 +33,17 @@ KEYS = {"PFE": "pfe", "SCF": "scf", "SF": "sf", "AccScr": "acceptance", "GalUE":
 WAYS = {"paper": "paper", "eval": "oracle", "dev": "ours"}
 
 
-def printed_prr(column: str) -> dict[str, tuple[float, ...]]:
-    """A data set's part of the paper's Table 1, by the key of the method.
+def printed_prr(column: str) -> dict[str, dict[str, float]]:
+    """A data set's part of the paper's Table 1, by the key of the method and by FPIR.
 
     >>> printed_prr("IJB-B")["holue"]
-    (0.71, 0.58, 0.82)
+    {'0.05': 0.71, '0.1': 0.58, '0.2': 0.82}
     """
-    start = 3 * PAPER_COLUMNS.index(column)
-    return {KEYS[name]: values[start : start + 3] for name, values in PAPER_TABLE_1.items()}
+    place = PAPER_COLUMNS.index(column)
+    return {
+        KEYS[name]: dict(zip(PAPER_FPIR[place], values[3 * place : 3 * place + 3]))
+        for name, values in PAPER_TABLE_1.items()
+    }
 
 
 def paper_tables(document: Document) -> list[Table]:
@@ -55,17 +58,17 @@ def paper_tables(document: Document) -> list[Table]:
     rows = []
     for key, name in methods.items():
         cells = []
-        for place in range(len(targets)):
+        for place, target in enumerate(targets):
             for way in WAYS:
                 if way == "paper":
-                    value = printed[key][place] if key in printed else None
+                    value = printed.get(key, {}).get(target)
                 else:
                     value = (
                         by_source[way]["operating_points"][place]["prr_f1"][key]["value"] if way in by_source else None
                     )
                 cells.append(Cell(Estimate(value, None, None)))
         rows.append((name, tuple(cells)))
-    title = f"PRR of F1 on {column}: the paper's, ours with its oracle threshold, ours with the development threshold"
+    title = f"PRR of F1 on {document['title']}: the paper's, ours with its oracle threshold, ours with the development threshold"
     tables = [Table("beside_the_paper", title, "see the columns", head, tuple(rows))]
     if column == PAPER_COLUMNS[0]:
         tables.append(_ablation(by_source, targets))
@@ -79,7 +82,8 @@ def _ablation(by_source: Mapping[str, Document], targets: list[str]) -> Table:
     for name, printed in PAPER_TABLE_2.items():
         key, source = name.split()
         ours = [point["normalisation"].get(key, {}).get(source) for point in points]
-        cells = [Cell(Estimate(value, None, None)) for pair in zip(printed, ours) for value in pair]
+        theirs = [dict(zip(PAPER_FPIR[0], printed)).get(target) for target in targets]
+        cells = [Cell(Estimate(value, None, None)) for pair in zip(theirs, ours) for value in pair]
         rows.append((name, tuple(cells)))
     head = ("Terms standardised by", *(f"FPIR {target} {who}" for target in targets for who in ("paper", "ours")))
     return Table("beside_the_paper_2", "Table 2: PRR of F1 on IJB-C", THRESHOLD_LABELS[way], head, tuple(rows))
