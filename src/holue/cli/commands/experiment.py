@@ -21,7 +21,8 @@ def experiment(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="lfw, speakers, chimpanzees or glyphs; ijbc, ijbb, whale or voxblink with --data."
+            metavar="NAME",
+            help="lfw, speakers, chimpanzees, glyphs or ijbc-world; ijbc, ijbb, whale or voxblink with --data.",
         ),
     ],
     seeds: Annotated[int, typer.Option(help="How many random splits to average over.", min=1)] = 5,
@@ -58,7 +59,7 @@ def experiment(
 ) -> None:
     """Compare all methods in one experiment on real data, on several random splits.
 
-    Reads the data in the folder `HOLUE_DATA` and the embedding models in the folder `HOLUE_MODELS`; `glyphs` needs neither.
+    Reads the data in the folder `HOLUE_DATA` and the embedding models in the folder `HOLUE_MODELS`; `glyphs` and `ijbc-world` need neither.
     Embeddings and trained heads are kept in the cache. The first run takes long; later runs only evaluate. If you interrupt
     the command, run it again: it continues where it stopped.
 

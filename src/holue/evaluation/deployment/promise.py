@@ -276,8 +276,9 @@ def draw_promise(study: PromiseStudy) -> Drawing:
     """The true FPIR of every split beside its target, aimed at and promised."""
     name = "fpir_promise"
     kept = [one for one in study.kept if one.fpir]
+    kept.sort(key=lambda one: (-one.target_fpir, one.n_subjects, one.fpir_confidence is not None))
     with look(name):
-        figure, ax = new_figure(7.5, 0.75 * len(kept) + 1.2)
+        figure, ax = new_figure(7.5, 0.5 * len(kept) + 1)
         rng = np.random.default_rng(0)
         for row, one in enumerate(kept):
             relative = np.array(one.fpir) / one.target_fpir
@@ -286,7 +287,7 @@ def draw_promise(study: PromiseStudy) -> Drawing:
                 relative, row + rng.uniform(-0.28, 0.28, len(relative)), s=6, alpha=0.5, color=color, linewidth=0
             )
             ax.text(
-                1.01, row, f"{one.broken / len(one.fpir):.0%} above", transform=ax.get_yaxis_transform(), va="center"
+                1.01, row, f"{one.broken / len(one.fpir):.1%} above", transform=ax.get_yaxis_transform(), va="center"
             )
         ax.axvline(1.0, color=GREY, linewidth=1.2)
         ax.set_yticks(
@@ -298,9 +299,8 @@ def draw_promise(study: PromiseStudy) -> Drawing:
             ],
         )
         ax.set_ylim(len(kept) - 0.4, -0.6)
-        ax.set_xlim(0, min(6.0, max(2.0, *(float(np.max(one.fpir)) / one.target_fpir for one in kept))) * 1.03)
+        ax.set_xlim(0, min(5.0, max(2.0, *(float(np.max(one.fpir)) / one.target_fpir for one in kept))) * 1.03)
         ax.set_xlabel("true FPIR of a split / target")
-        figure.tight_layout()
     caption = (
         f"{study.splits} splits. Every dot is a split; right of the line more strangers are accepted than the target allows. "
         f"The threshold comes from {study.people} people by {study.way}."
