@@ -33,7 +33,7 @@ from holue.gallery.embeddings import Float64Array, FloatArray, as_concentrations
 from holue.gallery.pooling import pool
 from holue.recognition.checks import check_positive, check_share
 from holue.recognition.model.class_model import Prior, VonMisesFisher, close, log_peak
-from holue.recognition.model.operating_point import (
+from holue.recognition.model.decision_equation import (
     concentration_from_threshold,
     threshold_from_concentration,
     unknown_prior_from_threshold,

@@ -58,7 +58,8 @@ def test_too_few_right_rejections_fall_back_to_a_formula_with_the_reason(world: 
         FallbackWarning, match="'galue' is used in place of 'holue-plus': only 11 .* rightly rejected"
     ) as told:
         recognizer.calibrate(X, y)
-    assert [warning.filename for warning in told] == [__file__]
+    assert [warning.filename for warning in told] == [__file__] * 2
+    assert "29 people" in str(told[1].message)  # 12 cannot show an FPIR of 0.1
     assert isinstance(recognizer.quality_, GalleryQuality)
     assert [fallback.setting for fallback in recognizer.fallbacks_] == ["method"]
     answers = recognizer.identify(world.probes.X)

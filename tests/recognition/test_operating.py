@@ -10,15 +10,13 @@ from holue.errors import (
     UnreachableThresholdError,
 )
 from holue.recognition.model.class_model import Prior
-from holue.recognition.model.operating_point import (
-    Hold,
-    OperatingPoint,
+from holue.recognition.model.decision_equation import (
     concentration_from_threshold,
-    threshold_at_fpir,
     threshold_from_concentration,
     turning_concentration,
     unknown_prior_from_threshold,
 )
+from holue.recognition.model.operating_point import Hold, OperatingPoint, threshold_at_fpir
 
 DIMS, SIZES = st.sampled_from([2, 3, 64, 128, 512, 4096]), st.sampled_from([1, 2, 100, 3531, 200_000])
 

@@ -100,7 +100,15 @@ def test_labels_not_in_the_gallery_are_strangers_too(world: SimulatedWorld) -> N
     by_name = OpenSetRecognizer(method="galue").fit(world.gallery.X, world.gallery.y)
     by_sentinel.calibrate(world.probes.X, world.probes.y)
     by_name.calibrate(world.probes.X, world.probes.person)
-    assert by_sentinel.operating_point_ == by_name.operating_point_
+    one, other = by_sentinel.operating_point_, by_name.operating_point_
+    assert (one.threshold, one.concentration, one.achieved_fpir) == (
+        other.threshold,
+        other.concentration,
+        other.achieved_fpir,
+    )
+    assert one.interval is not None
+    assert other.interval is not None
+    assert one.interval.n_people == other.interval.n_people * 4  # four probes each, each of which counts as a person
 
 
 def test_holue_learns_p_correct_and_survives_the_disk(

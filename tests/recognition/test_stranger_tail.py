@@ -3,6 +3,7 @@ import pytest
 
 from holue.errors import CalibrationDataError, InvalidParameterError
 from holue.recognition.model.stranger_tail import StrangerTail
+from holue.recognition.model.strangers import Strangers
 from holue.recognition.recognizer import OpenSetRecognizer
 
 
@@ -38,8 +39,8 @@ def test_threshold_and_fpir_undo_each_other():
 
 def test_people_can_count_alike():
     scores = np.array([0.9] * 30 + list(np.linspace(0, 0.5, 40)))
-    weight = np.array([1 / 30] * 30 + [1.0] * 40)
-    alike = StrangerTail.of(scores, n_subjects=10, target_fpir=0.1, weight=weight)
+    people = Strangers.of(scores, np.array([0] * 30 + list(range(1, 41))), people_count_alike=True)
+    alike = StrangerTail.of(people, n_subjects=10, target_fpir=0.1)
     assert alike.threshold(10, 0.1) == pytest.approx(0.5, abs=0.05)
     assert StrangerTail.of(scores, n_subjects=10, target_fpir=0.1).threshold(10, 0.1) == pytest.approx(0.9)
 

@@ -28,6 +28,7 @@ class Commands(LazyGroup):
         "trust": LazyCommand("evaluation.trust", YOURS),
         "audit": LazyCommand("evaluation.audit", YOURS),
         "gallery-growth": LazyCommand("evaluation.gallery_growth", YOURS),
+        "promise": LazyCommand("evaluation.promise", YOURS, SeveralValues),
         "create": LazyCommand("gallery.upkeep", LIVING),
         "enroll": LazyCommand("gallery.people", LIVING),
         "calibrate": LazyCommand("gallery.answers", LIVING),

@@ -91,11 +91,12 @@ class ClusterSearch:
         *,
         top_k: int,
         link: Link = cosine_link,
+        decisive: float | None = None,
         threads: int | None = None,
     ) -> Evidence:
         """Evidence of the gallery about unit ``directions``; each shard reads with one thread, whatever ``threads`` says."""
         sharpnesses = np.asarray(sharpness, np.float64)
-        question = (self._served.name, self._kind, sharpnesses, top_k, link, *inline(directions))
+        question = (self._served.name, self._kind, sharpnesses, top_k, link, decisive, *inline(directions))
         shards = [shard for shard in range(self._cluster.n_shards) if shard not in self._left_out]
         answers = self._cluster.ask("scan", dict.fromkeys(shards, question), self._served, work=len(directions))
         lost = set(shards) - set(answers)

@@ -104,6 +104,7 @@ class Shard:
         sharpness: npt.ArrayLike,
         top_k: int,
         link: Link,
+        decisive: float | None = None,
     ) -> Evidence | Absent:
         """Evidence of a version, read by one thread."""
         if version not in self._versions:
@@ -112,7 +113,7 @@ class Shard:
         if gallery is None:
             return Evidence.empty(len(directions), sharpness, top_k)
         search = self._prepared.search(kind, gallery, self._merge)
-        return search.scan(directions, sharpness, top_k=top_k, link=link, threads=1)
+        return search.scan(directions, sharpness, top_k=top_k, link=link, decisive=decisive, threads=1)
 
     def prepare(self, version: str, kind: SearchKind) -> bool:
         """Make codes or lists before the first question; whether the version is here."""

@@ -48,11 +48,20 @@ class ShardActor:
         """Make what a kind of search reads."""
         return self._shard.prepare(version, kind)
 
-    def scan(self, version: str, kind: SearchKind, sharpness: Any, top_k: int, link: Link, *probes: FloatArray) -> Any:
+    def scan(
+        self,
+        version: str,
+        kind: SearchKind,
+        sharpness: Any,
+        top_k: int,
+        link: Link,
+        decisive: float | None,
+        *probes: FloatArray,
+    ) -> Any:
         """Evidence of a version about the rows of some matrices, or which versions are here."""
         self._questions += 1
         # Arguments are read-only, which would have every loop compiled once more; joined they are not.
-        return self._shard.scan(version, kind, np.concatenate(probes), sharpness, top_k, link)
+        return self._shard.scan(version, kind, np.concatenate(probes), sharpness, top_k, link, decisive)
 
     def rows(self, *question: Any) -> Any:
         """Directions of a version, or which versions are here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
+import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -42,8 +43,8 @@ PRR: PrrRange = "paper"
 """The paper's definition, so that the tables can be held against its own."""
 LEVEL = 0.95
 RATES = ("fpir", "fnir", "dir", "precision", "f1")
-MAIN, NORM_ONLY = "", "concentration from the norm"
-"""The variant that an experiment is about, and the one for users without any trained head."""
+MAIN, NORM_ONLY, ORACLE = "", "concentration from the norm", "oracle threshold"
+"""The variant that an experiment is about, the one for users without any trained head, and the one with the paper's threshold."""
 Protocols = Callable[[int], Mapping[str, IdentificationProtocol]]
 """A seed → its protocols by variant; the first is the one the experiment is about."""
 
@@ -66,18 +67,26 @@ class Size:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A data set with its protocols: ``load`` reads and embeds it, and gives what deals it out for a seed."""
+    """A data set with its protocols: ``load`` reads and embeds it, and gives what deals it out for a seed.
+
+    Published protocols have no seeds: ``splits`` is then how many there are. ``oracle`` evaluates them with the paper's
+    threshold as well, which is taken from the evaluation probes.
+    """
 
     name: str
     title: str
     load: Callable[[Size], Protocols]
+    splits: int | None = None
+    fpir: tuple[float, ...] = (0.05, 0.1, 0.2)
+    oracle: bool = False
+    paper: str | None = None  # its column in the paper's Table 1
 
 
 def run_experiment(
     experiment: Experiment,
     *,
     seeds: int = 5,
-    fpir: Sequence[float] = (0.05, 0.1, 0.2),
+    fpir: Sequence[float] | None = None,
     n_resamples: int = 1000,
     size: Size | None = None,
 ) -> dict[str, Any]:
@@ -88,7 +97,8 @@ def run_experiment(
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise InvalidParameterError(f"seeds must be a whole number of at least 1, got {seeds!r}")
-    size = size or Size()
+    size, seeds = size or Size(), experiment.splits or seeds
+    fpir = experiment.fpir if fpir is None else fpir
     if not fpir:
         raise InvalidParameterError("fpir must hold at least one target, such as 0.05")
     started = time.perf_counter()
@@ -101,6 +111,9 @@ def run_experiment(
             targets = list(fpir) if variant == MAIN else [sorted(fpir)[len(fpir) // 2]]
             # Intervals are drawn jointly below; those of a single seed are not reported.
             runs.setdefault(variant, []).append(evaluate(protocol, fpir=targets, prr=PRR, n_resamples=2, seed=seed))
+            if experiment.oracle:
+                oracle = evaluate(protocol, fpir=targets, prr=PRR, n_resamples=2, seed=seed, threshold_from="eval")
+                runs.setdefault(ORACLE, []).append(oracle)
         logger.info(
             "%s: seed %d of %d done after %.0f s", experiment.name, seed + 1, seeds, time.perf_counter() - started
         )
@@ -121,12 +134,21 @@ def run_experiment(
         "n_resamples": n_resamples,
         "level": LEVEL,
         "seconds": {"load": loaded - started, "total": time.perf_counter() - started},
+        "peak_megabytes": peak_megabytes(),
+        "paper": experiment.paper,
         "variants": variants,
         "versions": {
             "python": platform.python_version(),
             **{package: version(package) for package in ("holue", "numpy", "scipy", "numba")},
         },
     }
+
+
+def peak_megabytes() -> float:
+    """The most memory that this process has held, in megabytes."""
+    import resource  # not on every system that only imports this module
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1024)
 
 
 def _variant(name: str, runs: Sequence[Results], n_resamples: int) -> dict[str, Any]:
@@ -136,6 +158,7 @@ def _variant(name: str, runs: Sequence[Results], n_resamples: int) -> dict[str, 
     )
     return {
         "variant": name,
+        "threshold_from": runs[0].settings.threshold_from,
         "protocol": {
             "name": protocol.name,
             "notes": list(protocol.notes),

@@ -21,7 +21,7 @@ DEFAULTS = {
 }
 
 
-CHANGEABLE = ("target_fpir", "threshold", "hold", "filter_below")
+CHANGEABLE = ("target_fpir", "fpir_confidence", "threshold", "hold", "filter_below")
 """Settings that can change while templates and calibrations stay as they are."""
 
 

@@ -32,6 +32,7 @@ from holue.live.templates import built
 from holue.live.version import GalleryVersion
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
+from holue.recognition.calibration.doubts import CalibrationWarning
 from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
@@ -290,7 +291,7 @@ class LiveGallery(Closing):
         return numbers, None if receipt is None else self._erased(receipt)
 
     def change_settings(self, *, by: str | None = None, **given: Any) -> None:
-        """Keep other settings, durably: ``target_fpir`` from the next calibration on, the rest of ``CHANGEABLE`` at once."""
+        """Keep other settings, durably: those of the FPIR from the next calibration on, the rest of ``CHANGEABLE`` at once."""
         for name in given.keys() - set(CHANGEABLE):
             raise InvalidParameterError(
                 f"{name!r} holds for the gallery's whole life; {', '.join(CHANGEABLE)} can change"
@@ -343,6 +344,8 @@ class LiveGallery(Closing):
                 self._follow(stored)
         for fallback in fallbacks:
             warnings.warn(str(fallback), FallbackWarning, stacklevel=2)
+        if (shortfall := state.point.shortfall) is not None:
+            warnings.warn(shortfall, CalibrationWarning, stacklevel=2)
         return stored.entry
 
     def certify(

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from holue.live.version import GalleryVersion
+from holue.recognition.model.fpir_interval import FpirInterval
 from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.store.values import Problem, Status
 
@@ -23,6 +24,8 @@ class LiveStatus:
     threshold: float | None
     target_fpir: float | None
     achieved_fpir: float | None
+    expected_fpir: FpirInterval | None  # over people, at this gallery's size
+    shortfall: str | None  # what the people of the calibration cannot show about the target
     doubts: tuple[str, ...]
     settings: dict[str, Any]
     missing: tuple[int, ...] = ()  # numbers of subjects that could not be read, wholly or in part
@@ -42,6 +45,8 @@ class LiveStatus:
             None if point is None else point.threshold,
             None if point is None else point.target_fpir,
             None if point is None else point.achieved_fpir,
+            None if point is None else point.fpir_interval,
+            None if point is None else point.shortfall,
             tuple(str(doubt) for doubt in now.doubts()),
             plain_settings(now.settings),
             now.missing.subjects,

@@ -19,7 +19,13 @@ from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN
 from holue.recognition.answer.identifications import Identifications, named
 from holue.recognition.calibration.calibration import ValidationSource, calibrated, conformal_scores
-from holue.recognition.calibration.doubts import Doubt, calibration_doubts, refuse_other_model, warn_once
+from holue.recognition.calibration.doubts import (
+    CalibrationWarning,
+    Doubt,
+    calibration_doubts,
+    refuse_other_model,
+    warn_once,
+)
 from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.fallback import Fallback, FallbackWarning
 from holue.recognition.calibration.fingerprint import Fingerprints
@@ -59,6 +65,9 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         for all. Where too few validation answers are right for "holue-plus" to learn from, "galue" takes its place.
     target_fpir : float
         The share of strangers that may be accepted; :meth:`calibrate` sets the threshold for it.
+    fpir_confidence : float or None
+        With 0.95, the threshold is chosen so that FPIR is at most ``target_fpir`` with this confidence over people, also after
+        the gallery grows (with ``hold="fpir"``). None aims at the target itself: half of the time FPIR is above it.
     unknown_prior : float
         β, the probability beforehand that a probe shows nobody enrolled.
     temperature : float
@@ -109,6 +118,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         method: str = "holue-plus",
         *,
         target_fpir: float = 0.05,
+        fpir_confidence: float | None = None,
         unknown_prior: float = 0.5,
         temperature: float = 20.0,
         random_state: RandomState = 0,
@@ -122,6 +132,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.method = method
         self.target_fpir = target_fpir
+        self.fpir_confidence = fpir_confidence
         self.unknown_prior = unknown_prior
         self.temperature = temperature
         self.random_state = random_state
@@ -162,7 +173,8 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         """Settle the operating point, and fit the quality, on validation probes.
 
         ``y`` is the subject of each probe, or ``UNKNOWN``; a subject who is not in the gallery is a stranger too. Strangers'
-        scores set the threshold; right and wrong answers train the quality.
+        scores set the threshold; right and wrong answers train the quality. Where a stranger has several probes, name the
+        stranger: an UNKNOWN counts as a person of its own, and the FPIR would look surer than it is.
 
         Normally the validation subjects are *other* people than the enrolled: then bring them as ``gallery=(X, y)``,
         ``(X, y, concentration)`` or a :class:`Gallery`. The operating point found there is carried over to the enrolled
@@ -387,4 +399,6 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         for fallback in calibration.fallbacks:
             if settings.threshold is None or fallback.setting != "hold":  # a threshold was given: no surprise
                 warnings.warn(str(fallback), FallbackWarning, stacklevel=3)
+        if (shortfall := calibration.point.shortfall) is not None:
+            warnings.warn(shortfall, CalibrationWarning, stacklevel=3)
         return self

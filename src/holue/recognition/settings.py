@@ -30,11 +30,14 @@ class Settings:
     search: SearchKind
     filter_below: float | None
     embedding_model: str | None
+    fpir_confidence: float | None = None
 
     def __post_init__(self) -> None:
         if self.method not in SCORES:
             raise InvalidParameterError(f"method must be one of {', '.join(SCORES)}; got {self.method!r}")
         check_share("target_fpir", self.target_fpir)
+        if self.fpir_confidence is not None:
+            check_share("fpir_confidence", self.fpir_confidence)
         check_share("unknown_prior", self.unknown_prior)
         check_positive("temperature", self.temperature)
         if self.threshold is not None:

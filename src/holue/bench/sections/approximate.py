@@ -27,7 +27,7 @@ from holue.bench.worlds.world import TEMPERATURE, TOP_K, Float32Array
 from holue.evidence.evidence import Evidence
 from holue.evidence.ivf.index import ApproximateIndex
 from holue.evidence.scan import scan
-from holue.recognition.model.operating_point import concentration_from_threshold, threshold_from_concentration
+from holue.recognition.model.decision_equation import concentration_from_threshold, threshold_from_concentration
 
 BATCHES, THREADS = (1, 16, 256), (1, 2)
 MATED_COSINE, MATED_SPREAD = 0.85, 0.03

@@ -11,7 +11,7 @@ from holue.bench.measuring import PAUSE
 class Sizes:
     """The comparison at one gallery size over dimensions, batches and threads; growth; what else a user waits for; compressed
     galleries by subjects and dimensions; binary ones with so many probes; approximate evidence by subjects, in memory and mapped
-    from disk; changes of one subject each; whole photographs; durable enrolments; living galleries; other stores; shards on Ray."""
+    from disk; changes of one subject each; whole photographs; durable enrolments; living galleries; other stores; shards."""
 
     n_subjects: int = 100_000
     dims: tuple[int, ...] = (512, 128)

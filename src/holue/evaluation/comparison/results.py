@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +194,8 @@ def _point_document(point: OperatingPoint) -> dict[str, Any]:
         "threshold": rounded(point.threshold),
         "concentration": rounded(point.concentration),
         "unknown_prior": rounded(point.unknown_prior),
+        "expected_fpir": None if (expected := point.fpir_interval) is None else asdict(expected),
+        "shortfall": point.shortfall,
     }
 
 

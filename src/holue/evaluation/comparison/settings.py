@@ -38,6 +38,7 @@ class Settings:
     temperature: float = 20.0
     unknown_prior: float = 0.5
     prr: PrrRange = "counted"
+    fpir_confidence: float | None = None
 
     def __post_init__(self) -> None:
         for value in self.fpir:
@@ -59,6 +60,8 @@ class Settings:
         check_prr(self.prr)
         check_positive("temperature", self.temperature)
         check_share("unknown_prior", self.unknown_prior)
+        if self.fpir_confidence is not None:
+            check_share("fpir_confidence", self.fpir_confidence)
 
     @property
     def label(self) -> str:

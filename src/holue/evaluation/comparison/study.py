@@ -32,9 +32,11 @@ from holue.evaluation.metrics.rejection import PrrRange
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.recognition.calibration.fallback import usable_hold
+from holue.recognition.calibration.truth import people
 from holue.recognition.calibration.validation import stranger_scores
 from holue.recognition.model.monte_carlo import sampled_terms
 from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.model.strangers import Strangers
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import KEPT, Reading
 from holue.recognition.search.gallery_search import GallerySearch
@@ -63,6 +65,7 @@ def evaluate(
     points: int | None = None,
     temperature: float = 20.0,
     unknown_prior: float = 0.5,
+    fpir_confidence: float | None = None,
     prr: PrrRange = "counted",
     level: float = 0.95,
     threads: int | None = None,
@@ -74,7 +77,8 @@ def evaluate(
     listed in ``Results.skipped``. ``max_rejection``, ``points`` and ``prr`` are those of
     :func:`holue.evaluation.metrics.rejection.prediction_rejection_ratio` (``prr="paper", points=20`` is the paper's). Intervals
     are percentiles of ``n_resamples`` bootstrap resamples of the evaluation subjects, shared by all methods. ``seed`` drives the
-    resamples and the training of the head; the same seed gives the same numbers.
+    resamples and the training of the head; the same seed gives the same numbers. ``fpir_confidence`` is that of
+    :class:`holue.recognition.recognizer.OpenSetRecognizer`.
 
     >>> from holue.gallery.embeddings import Embeddings
     >>> from holue.gallery.gallery import Gallery
@@ -100,6 +104,7 @@ def evaluate(
         temperature,
         unknown_prior,
         prr,
+        fpir_confidence,
     )
     for role, part in protocol.parts.items():
         if len(part.gallery) < 2:
@@ -185,14 +190,26 @@ def _operating_points(
 ) -> list[tuple[OperatingPoint, OperatingPoint]]:
     """The operating point of every target, at the size of the development and of the evaluation gallery."""
     part = protocol.evaluation if settings.is_oracle else protocol.development
-    scores = stranger_scores(part.probes.take(~part.mated), GallerySearch.exact(part.gallery), settings.fpir, threads)
+    scores, nearest = stranger_scores(
+        part.probes.take(~part.mated),
+        GallerySearch.exact(part.gallery),
+        settings.fpir,
+        threads,
+        confidence=settings.fpir_confidence,
+    )
+    strangers = Strangers.of(
+        scores,
+        people(part.probe_subjects, None, len(part.probes))[0][~part.mated],
+        nearest=None if settings.is_oracle else nearest,
+    )
     found = [
         OperatingPoint.at_fpir(
-            scores,
+            strangers,
             target,
             dim=part.gallery.dim,
             n_subjects=len(part.gallery),
             unknown_prior=settings.unknown_prior,
+            confidence=settings.fpir_confidence,
         )
         for target in settings.fpir
     ]

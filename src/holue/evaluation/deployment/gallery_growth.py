@@ -26,6 +26,7 @@ from holue.recognition.calibration.leave_one_out import weighted_threshold
 from holue.recognition.checks import check_share
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.model.stranger_tail import StrangerTail
+from holue.recognition.model.strangers import Strangers
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ def gallery_growth(
         _take_in(best, samples, own, directions, begin, end, threads)
         tau = weighted_threshold(best[~measures], weight[~measures], target_fpir)
         if start is None or tail is None:
-            tail = StrangerTail.of(best[~measures], n_subjects=end, target_fpir=target_fpir, weight=weight[~measures])
+            behind = Strangers.of(best[~measures], own[~measures], people_count_alike=True)
+            tail = StrangerTail.of(behind, n_subjects=end, target_fpir=target_fpir)
             start = OperatingPoint.solve(dim=samples.dim, n_subjects=end, threshold=tau)
         thresholds = (
             start.threshold,

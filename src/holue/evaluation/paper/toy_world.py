@@ -14,7 +14,8 @@ import numpy as np
 from holue.evaluation.columns import FloatArray
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.recognition.model.operating_point import OperatingPoint, threshold_from_concentration
+from holue.recognition.model.decision_equation import threshold_from_concentration
+from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.model.posterior import log_posterior
 from holue.recognition.reading import Reading
 

@@ -29,6 +29,7 @@ from holue.evidence.binary.lookup_loops import look_up_block
 from holue.evidence.binary.part import BLOCK_ROWS
 from holue.evidence.kernels.exponential_sums import _INDEX
 from holue.evidence.kernels.holes import find_holes, move_columns
+from holue.evidence.kernels.set_bits import first_bit, higher
 from holue.evidence.kernels.simd import (
     INT32,
     INT64,
@@ -42,7 +43,6 @@ from holue.evidence.kernels.simd import (
     powers_of_two,
     save,
 )
-from holue.evidence.quantized.bounded_loops import _first_bit, _higher
 from holue.sphere.compiled import njit
 
 N_SUMS = 5
@@ -289,9 +289,9 @@ def _list_rows(i, width, base, scratch, listing):
     capacity = listing.keys.shape[1]
     keys[width : width + GROUP] = -np.inf  # nobody's
     for at in range(0, width, GROUP):
-        found = _higher(keys, at, listing.cut[i])
+        found = higher(keys, at, listing.cut[i])
         while found:
-            j = at + _first_bit(found)
+            j = at + first_bit(found)
             found &= found - np.uint32(1)
             place = listing.filled[i]
             listing.keys[i, place] = keys[j]
@@ -305,7 +305,7 @@ def _list_rows(i, width, base, scratch, listing):
             if place + 1 == capacity:
                 half = np.partition(listing.keys[i], capacity // 2)[capacity // 2]
                 raise_cut(listing, i, half)
-                found &= _higher(keys, at, listing.cut[i])
+                found &= higher(keys, at, listing.cut[i])
 
 
 @njit(cache=True, nogil=True)

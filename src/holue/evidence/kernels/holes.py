@@ -15,7 +15,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.simd import INT64, load, prefetch
+from holue.evidence.kernels.set_bits import first_bit
+from holue.evidence.kernels.simd import load, prefetch
 from holue.sphere.compiled import njit
 
 _FLAGS = 32
@@ -28,16 +29,6 @@ cache, and the processor does not foresee that they come."""
 def holes_scratch(width: int) -> npt.NDArray[np.int64]:
     """A scratch buffer for so many columns: which move where, and the numbers of who is left."""
     return np.empty((3, width), dtype=np.int64)
-
-
-@intrinsic
-def first_bit(typing_context, bits):
-    """The place of the lowest bit that is set."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.zext(builder.cttz(arguments[0], ir.IntType(1)(1)), INT64)
-
-    return types.intp(types.uint32), generate
 
 
 @intrinsic

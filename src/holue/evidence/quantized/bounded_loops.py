@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -29,10 +28,9 @@ from holue.evidence.kernels.exponential_sums import (
     _maximum_of_two,
     _power_of_two,
 )
-from holue.evidence.kernels.holes import first_bit
+from holue.evidence.kernels.set_bits import BITS, first_bit, higher
 from holue.evidence.kernels.simd import (
     FLOATS,
-    INT32,
     INT64,
     VECTOR_LENGTH,
     add_across,
@@ -157,23 +155,6 @@ def lift(sums, sharpness, rise):
         sums[t, ERROR_MASS] *= shrink
 
 
-@intrinsic
-def _higher(typing_context, keys, at, bar):
-    """Which of the 32 keys from ``at`` on are above the bar, as bits."""
-
-    def generate(context, builder, signature, arguments):
-        keys, at, bar = arguments
-        start = context.make_array(signature.args[0])(context, builder, keys).data
-        bar, found = broadcast(builder, bar), INT32(0)
-        for first in range(0, _STEP, VECTOR_LENGTH):
-            some = builder.fcmp_ordered(">", load(builder, start, builder.add(at, INT64(first)), FLOATS), bar)
-            bits = builder.zext(builder.bitcast(some, ir.IntType(VECTOR_LENGTH)), INT32)
-            found = builder.or_(found, builder.shl(bits, INT32(first)))
-        return found
-
-    return types.uint32(keys, _INDEX, types.float32), generate
-
-
 @njit(cache=True, nogil=True)
 def _list(scratch, size, numbers, places, i, keys, subjects):
     """Put the first keys of a chunk, of subjects ``numbers[places]``, among the highest of probe ``i``.
@@ -181,8 +162,8 @@ def _list(scratch, size, numbers, places, i, keys, subjects):
     The rest of ``scratch`` is −inf. A subject with an equal key stays behind those that came before it.
     """
     last = keys.shape[1] - 1
-    for at in range(0, size, _STEP):
-        found = _higher(scratch, at, np.float32(keys[i, last]))
+    for at in range(0, size, BITS):
+        found = higher(scratch, at, np.float32(keys[i, last]))
         while found:
             j = at + first_bit(found)
             found &= found - np.uint32(1)

@@ -23,6 +23,7 @@ from holue.evaluation.report.drawing import Drawing, look, new_figure
 from holue.evaluation.report.figures import SHOWN, TITLES
 from holue.evaluation.report.result_folder import RESULTS_FILE, check_result_folder
 from holue.experiments.experiment import FORMAT, MAIN, VERSION
+from holue.experiments.tables.paper_table import paper_tables
 from holue.experiments.tables.summary_tables import variant_tables
 
 Document = Mapping[str, Any]
@@ -69,6 +70,13 @@ def report_text(document: Document) -> str:
     lines = [f"# {document['title']}", "", f"{document['seeds']} seeds; means, with 95 % intervals over subjects."]
     if document["quick"]:
         lines += ["", "**A quick run on a part of the data: its numbers mean nothing.**"]
+    for table in paper_tables(document):
+        lines += ["", table.markdown().rstrip()]
+    if "peak_megabytes" in document:
+        lines += [
+            "",
+            f"{document['seconds']['total']:.0f} s and at most {document['peak_megabytes']:.0f} MB of memory.",
+        ]
     for variant in document["variants"]:
         lines += ["", f"## {variant['variant'] or 'Main experiment'}", "", counts_text(variant)]
         for table in variant_tables(variant):
@@ -121,6 +129,9 @@ def _fill(document: Document, folder: Path) -> None:
     text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
     (folder / RESULTS_FILE).write_text(text + "\n", encoding="utf-8")
     (folder / "report.md").write_text(report_text(document), encoding="utf-8")
+    for table in paper_tables(document):
+        (folder / "tables" / f"{table.name}.md").write_text(table.markdown(), encoding="utf-8")
+        (folder / "tables" / f"{table.name}.csv").write_text(table.csv(), encoding="utf-8")
     for variant in document["variants"]:
         prefix = f"{variant['variant'].replace(' ', '_')}_" if variant["variant"] else ""
         for table in variant_tables(variant):

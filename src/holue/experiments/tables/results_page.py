@@ -7,6 +7,7 @@ from typing import Any
 
 from holue.experiments.experiment import MAIN, REFERENCE
 from holue.experiments.tables.experiment_report import counts_text
+from holue.experiments.tables.paper_table import PAPER_COLUMNS, PAPER_FPIR, PAPER_TABLE_1
 from holue.experiments.tables.summary_tables import (
     ABLATION_TITLES,
     ablation_table,
@@ -27,18 +28,6 @@ OURS = {"holue-plus": "HolUE-plus", "holue-f1": "HolUE-F1"}
 """The methods of this package that are compared with HolUE-MLP: by P(correct), and by the expected gain in F1."""
 MEASURES = {"f1": "difference_to_holue", "accuracy": "difference_of_accuracy_to_holue"}
 """What a prediction rejection ratio is of, and where its paired differences are."""
-
-PAPER_COLUMNS = ("IJB-C", "IJB-B", "Whale", "VB-Eval-L-5")
-PAPER_FPIR = (("0.05", "0.1", "0.2"),) * 3 + (("0.01", "0.05", "0.1"),)
-PAPER_TABLE_1: dict[str, tuple[float, ...]] = {
-    "PFE": (0.38, 0.26, 0.14, 0.24, 0.2, 0.19, 0.0, -0.01, -0.01, 0.56, 0.33, 0.2),
-    "SCF": (0.42, 0.32, 0.22, 0.29, 0.25, 0.22, 0.16, 0.01, -0.1, 0.55, 0.27, 0.13),
-    "SF": (0.38, 0.27, 0.14, 0.3, 0.21, 0.16, 0.19, 0.11, 0.03, 0.44, 0.52, 0.44),
-    "AccScr": (0.74, 0.73, 0.66, 0.65, 0.69, 0.63, 0.77, 0.75, 0.65, 0.65, 0.77, 0.73),
-    "GalUE": (0.75, 0.76, 0.7, 0.67, 0.7, 0.66, 0.74, 0.76, 0.7, 0.64, 0.89, 0.88),
-    "HolUE-MLP": (0.82, 0.79, 0.87, 0.71, 0.58, 0.82, 0.82, 0.87, 0.9, 0.85, 0.86, 0.92),
-}
-"""PRR of F1 as printed in the paper."""
 
 
 def results_page(documents: Sequence[Document], remarks: str = "", charts: Mapping[str, str] | None = None) -> str:

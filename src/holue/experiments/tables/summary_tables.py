@@ -136,7 +136,7 @@ def error_kind_table(variant: Document, point: Document) -> Table:
     title = f"What is left with {FILTERED:.0%} of the probes filtered, from FPIR {fpir} (lower is better)"
     competing = _ranked(rows[:-2], highest=False) + [(name, tuple(map(Cell, some))) for name, some in rows[-2:]]
     head = ("Method", *ERROR_METRICS.values())
-    return Table(f"error_kinds_fpir_{fpir}", title, THRESHOLD_LABELS["dev"], head, tuple(competing))
+    return Table(f"error_kinds_fpir_{fpir}", title, _label(variant), head, tuple(competing))
 
 
 def level_table(variant: Document, point: Document) -> Table:
@@ -150,14 +150,19 @@ def level_table(variant: Document, point: Document) -> Table:
     fpir = f"{point['target_fpir']:g}"
     head = ("Level", "probes", "errors", *(name for _, name in methods))
     title = f"PRR of F1 by degradation level, FPIR {fpir}"
-    return Table(f"levels_fpir_{fpir}", title, THRESHOLD_LABELS["dev"], head, tuple(rows))
+    return Table(f"levels_fpir_{fpir}", title, _label(variant), head, tuple(rows))
 
 
 def _table(
     variant: Document, name: str, title: str, rows: Sequence[tuple[str, tuple[Cell, ...]]], first: str = "Method"
 ) -> Table:
     head = (first, *(f"FPIR {point['target_fpir']:g}" for point in _points(variant)))
-    return Table(name, title, THRESHOLD_LABELS["dev"], head, tuple(rows))
+    return Table(name, title, _label(variant), head, tuple(rows))
+
+
+def _label(variant: Document) -> str:
+    """Where the variant's thresholds come from."""
+    return THRESHOLD_LABELS[variant.get("threshold_from", "dev")]
 
 
 def _ranked(

@@ -35,7 +35,8 @@ from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.look_alikes import threshold_setting_pairs
 from holue.recognition.calibration.validation import point_at_threshold
 from holue.recognition.checks import check_share
-from holue.recognition.model.operating_point import OperatingPoint, tail_of
+from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.model.strangers import Strangers
 from holue.recognition.reading import KEPT, Reading
 from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.settings import Settings
@@ -90,6 +91,7 @@ class LeftOutProbes:
             settings.target_fpir,
             unknown_prior=settings.unknown_prior,
             strangers=self.strangers,
+            confidence=settings.fpir_confidence,
             threads=settings.threads,
         )
         return point.for_gallery(len(self.left.gallery), usable_hold(settings.hold, point))
@@ -139,24 +141,34 @@ def stranger_scores(left: LeftOut, threads: int | None = None) -> tuple[Float64A
 
 
 def left_out_point(
-    left: LeftOut, target_fpir: float, *, unknown_prior: float = 0.5, strangers: Mask, threads: int | None = None
+    left: LeftOut,
+    target_fpir: float,
+    *,
+    unknown_prior: float = 0.5,
+    strangers: Mask,
+    confidence: float | None = None,
+    threads: int | None = None,
 ) -> OperatingPoint:
     """The operating point of a gallery of K − 1 at which ``target_fpir`` of the left-out ``strangers`` are accepted.
 
-    Each subject counts the same, however many samples it has.
+    Each subject counts the same, however many samples it has. With ``confidence``, at most as many of all people are.
     """
-    scores, weight = stranger_scores(left, threads)[0][strangers], (1.0 / np.bincount(left.row)[left.row])[strangers]
-    threshold = weighted_threshold(scores, weight, target_fpir)
-    point = OperatingPoint.solve(
-        dim=left.gallery.dim, n_subjects=len(left.gallery) - 1, threshold=threshold, unknown_prior=unknown_prior
+    scores, nearest = stranger_scores(left, threads)
+    seen = Strangers.of(
+        scores[strangers],
+        left.row[strangers],
+        nearest=nearest[strangers],
+        same_people=True,
+        people_count_alike=True,
     )
-    achieved = float(weight[scores >= threshold].sum() / weight.sum())
-    return replace(
-        point,
-        target_fpir=float(target_fpir),
-        achieved_fpir=achieved,
-        n_nonmated=len(scores),
-        tail=tail_of(scores, point.n_subjects, target_fpir, weight),
+    return OperatingPoint.on_strangers(
+        seen,
+        target_fpir,
+        dim=left.gallery.dim,
+        n_subjects=len(left.gallery) - 1,
+        unknown_prior=unknown_prior,
+        threshold=weighted_threshold(seen.score, seen.weight, target_fpir) if confidence is None else None,
+        confidence=confidence,
     )
 
 

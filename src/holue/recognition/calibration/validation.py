@@ -15,6 +15,7 @@ from holue.recognition.calibration.calibration import Examined
 from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.truth import people, truth_numbers
 from holue.recognition.model.operating_point import OperatingPoint, threshold_at_fpir
+from holue.recognition.model.strangers import Numbers, Strangers
 from holue.recognition.reading import Reading
 from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.search.search import Search
@@ -46,14 +47,20 @@ def point_at_threshold(threshold: float, gallery: Gallery, unknown_prior: float)
 
 
 def stranger_scores(
-    strangers: Embeddings, search: Search, target: float | Sequence[float], threads: int | None
-) -> Float64Array:
-    """Best score of every stranger, once it is clear that their number resolves the targets."""
+    strangers: Embeddings,
+    search: Search,
+    target: float | Sequence[float],
+    threads: int | None,
+    *,
+    confidence: float | None = None,
+) -> tuple[Float64Array, Numbers]:
+    """Best score of every stranger and whose it is, once it is clear that their number resolves the targets."""
     for one in np.atleast_1d(target):
         # Before the scan: a target too fine for the data should not cost a pass over the gallery.
-        threshold_at_fpir(np.zeros(len(strangers)), float(one))
+        if confidence is None or len(strangers) == 0:
+            threshold_at_fpir(np.zeros(len(strangers)), float(one))
     evidence = search.scan(strangers.directions, [], top_k=1, threads=threads)
-    return np.asarray(evidence.top_scores[:, 0], dtype=np.float64)
+    return np.asarray(evidence.top_scores[:, 0], dtype=np.float64), evidence.top_index[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +72,8 @@ class ValidationProbes:
     truth: npt.NDArray[np.int64]
     person: npt.NDArray[np.int64]
     enrolled: Gallery
+    own_gallery: bool = True  # whether it is the enrolled gallery that they are searched in
+    named: bool = True  # whether the people behind all probes are known
 
     @classmethod
     def of(
@@ -81,8 +90,9 @@ class ValidationProbes:
         The gallery is read by ``search`` where its rows are elsewhere.
         """
         truth = truth_numbers(gallery, y, len(probes))
+        person, named = people(y, subject, len(probes))
         read = GallerySearch.exact(gallery) if search is None else search
-        return cls(probes, read, truth, people(y, subject, len(probes))[0], enrolled)
+        return cls(probes, read, truth, person, enrolled, gallery is enrolled, named)
 
     def point_at_fpir(self, settings: Settings) -> OperatingPoint:
         """The operating point at which ``target_fpir`` of the strangers are accepted."""
@@ -97,13 +107,21 @@ class ValidationProbes:
                 "no non-mated validation probes: the threshold is a quantile of strangers' scores; add probes of people "
                 "who are not in the gallery, labelled UNKNOWN"
             )
-        scores = stranger_scores(self.probes.take(~mated), self.search, settings.target_fpir, settings.threads)
+        confidence = settings.fpir_confidence
+        scores, nearest = stranger_scores(
+            self.probes.take(~mated), self.search, settings.target_fpir, settings.threads, confidence=confidence
+        )
+        # In another gallery than the enrolled one, whom strangers are like is chance as well.
+        strangers = Strangers.of(
+            scores, self.person[~mated], nearest=None if self.own_gallery else nearest, named=self.named
+        )
         return OperatingPoint.at_fpir(
-            scores,
+            strangers,
             settings.target_fpir,
             dim=self.probes.dim,
             n_subjects=len(self.search),
             unknown_prior=settings.unknown_prior,
+            confidence=confidence,
         )
 
     def point_at_threshold(self, settings: Settings, threshold: float) -> OperatingPoint:

@@ -1,108 +1,33 @@
-"""OperatingPoint: the threshold τ, the concentration κ and the prior β, tied by one equation.
+"""OperatingPoint: where the recogniser accepts, for which gallery, and what its strangers say about FPIR.
 
-    τ(κ) = [ ln(β/(1−β)) + ln K + log α(κ) ] / κ        accept iff the best cosine ≥ τ   (paper, decision equivalence)
-
-τ(κ) is not monotone: at β = ½ it falls to a minimum of about √(2 ln K / d) and then rises to 1. Above the minimum two
-concentrations give the same τ, and the larger is meant (the smaller is a nearly flat model); below it none does, and β is
-solved for instead, in closed form.
+τ, κ and β are tied by the equation of ``decision_equation.py``; τ comes from strangers' scores, and follows the gallery's size.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
 
-from holue.errors import CalibrationDataError, InvalidParameterError, UnreachableThresholdError
+from holue.errors import CalibrationDataError, InvalidParameterError
 from holue.gallery.embeddings import Float64Array
-from holue.recognition.checks import check_positive, check_share, check_size, check_threshold
+from holue.recognition.checks import check_positive, check_share, check_threshold
 from holue.recognition.model.class_model import Prior, VonMisesFisher
-from holue.recognition.model.stranger_tail import StrangerTail
-from holue.sphere.bessel import log_hyp0f1, mean_resultant_length
+from holue.recognition.model.decision_equation import (
+    LARGEST_CONCENTRATION,
+    concentration_from_threshold,
+    prior_from_threshold,
+    threshold_from_odds,
+    turning_concentration,
+)
+from holue.recognition.model.fpir_interval import FpirInterval, promised_threshold, tail_of
+from holue.recognition.model.stranger_tail import StrangerTail, comparison_quantile
+from holue.recognition.model.strangers import Strangers
 
 Hold = Literal["model", "fpir", "threshold"]
-LARGEST_CONCENTRATION = 1e7
 SMALLEST_HELD = 1.0
-
-
-def threshold_from_concentration(dim: int, n_subjects: int, concentration: float, unknown_prior: float = 0.5) -> float:
-    """``τ = [ln(β/(1−β)) + ln K + log α(κ)] / κ``.
-
-    >>> round(threshold_from_concentration(512, 3531, 400.0), 4)
-    0.34
-    """
-    check_size(dim, n_subjects)
-    kappa = check_positive("concentration", concentration)
-    return threshold_from_odds(dim, n_subjects, kappa, Prior.of(check_share("unknown_prior", unknown_prior)))
-
-
-@lru_cache(maxsize=256)
-def concentration_from_threshold(dim: int, n_subjects: int, threshold: float, unknown_prior: float = 0.5) -> float:
-    """The larger κ with ``τ(κ) = threshold``; an error that names the lowest reachable threshold where none exists.
-
-    >>> round(concentration_from_threshold(512, 3531, 0.34), 1)
-    400.0
-    """
-    check_size(dim, n_subjects)
-    tau = check_threshold(threshold)
-    prior = Prior.of(check_share("unknown_prior", unknown_prior))
-    turning = turning_concentration(dim, n_subjects, prior)
-    lowest = threshold_from_odds(dim, n_subjects, turning, prior)
-    if tau < lowest:
-        raise UnreachableThresholdError(
-            f"no concentration reaches threshold {tau:.6g} with unknown_prior={unknown_prior:.6g} and {n_subjects} "
-            f"subjects in {dim} dimensions (lowest reachable: {lowest:.6g}); raise the threshold or let unknown_prior "
-            "be fitted (unknown_prior_from_threshold)"
-        )
-    highest = threshold_from_odds(dim, n_subjects, LARGEST_CONCENTRATION, prior)
-    if tau > highest:
-        raise UnreachableThresholdError(
-            f"threshold {tau:.6g} asks for a concentration above {LARGEST_CONCENTRATION:g} (highest reachable "
-            f"threshold: {highest:.6g}); lower the threshold"
-        )
-
-    # κ(τ − τ(κ)) has the sign of τ − τ(κ) without the division, and falls through 0 once on this branch.
-    def excess(log_kappa: float) -> float:
-        kappa = float(np.exp(log_kappa))
-        return tau * kappa - prior.log_odds - float(np.log(n_subjects)) - float(log_hyp0f1(dim, kappa))
-
-    low, high = float(np.log(turning)), float(np.log(LARGEST_CONCENTRATION))
-    if excess(low) <= 0:
-        return turning
-    return float(np.exp(brentq(excess, low, high, xtol=1e-15, rtol=1e-15)))
-
-
-def unknown_prior_from_threshold(dim: int, n_subjects: int, threshold: float, concentration: float) -> float:
-    """``β`` with ``logit β = κτ − ln K − log α(κ)``.
-
-    >>> beta = unknown_prior_from_threshold(512, 3531, 0.1, 92.0)
-    >>> round(threshold_from_concentration(512, 3531, 92.0, beta), 12)
-    0.1
-    """
-    check_size(dim, n_subjects)
-    kappa = check_positive("concentration", concentration)
-    return _prior(dim, n_subjects, check_threshold(threshold), kappa).probability
-
-
-@lru_cache(maxsize=256)  # a gallery that changes asks again for every size
-def turning_concentration(dim: int, n_subjects: int, prior: Prior) -> float:
-    """The κ at which τ(κ) is lowest: ``κ A_d(κ) − log α(κ) = ln(β/(1−β)) + ln K``; 0⁺ or ∞ are cut to (1e-6, 1e7)."""
-    offset = prior.log_odds + float(np.log(n_subjects))
-
-    # The left side is 0 at κ = 0 and increases (its slope is κ A'_d), so there is at most one root.
-    def slope(log_kappa: float) -> float:
-        kappa = float(np.exp(log_kappa))
-        return kappa * float(mean_resultant_length(dim, kappa)) - float(log_hyp0f1(dim, kappa)) - offset
-
-    low, high = float(np.log(1e-6)), float(np.log(LARGEST_CONCENTRATION))
-    if slope(low) >= 0:
-        return 1e-6
-    if slope(high) <= 0:
-        return LARGEST_CONCENTRATION
-    return float(np.exp(brentq(slope, low, high, xtol=1e-15, rtol=1e-15)))
 
 
 @dataclass(frozen=True)
@@ -125,6 +50,8 @@ class OperatingPoint:
     achieved_fpir: float | None = None
     n_nonmated: int = 0
     tail: StrangerTail | None = None  # how strangers' best scores grow with the gallery, where they were seen
+    interval: FpirInterval | None = None  # of FPIR, over people, in the gallery it was calibrated for
+    fpir_confidence: float | None = None  # with which FPIR is at most its target, where that was asked for
     calibrated: OperatingPoint | None = None  # the point it was derived from, where that is of another size
 
     @classmethod
@@ -142,7 +69,7 @@ class OperatingPoint:
         prior = Prior.of(check_share("unknown_prior", unknown_prior))
         if concentration is not None:
             kappa = check_positive("concentration", concentration)
-            fitted = _prior(dim, n_subjects, tau, kappa)
+            fitted = prior_from_threshold(dim, n_subjects, tau, kappa)
             return cls(dim, n_subjects, tau, kappa, fitted, "unknown_prior", "since the concentration was given")
         turning = turning_concentration(dim, n_subjects, prior)
         lowest = threshold_from_odds(dim, n_subjects, turning, prior)
@@ -156,7 +83,9 @@ class OperatingPoint:
                 f"since no concentration reaches it at unknown prior {unknown_prior:.4g} ({side} reachable: "
                 f"{end:.4f}); the concentration was kept where the threshold is {side}"
             )
-            return cls(dim, n_subjects, tau, kappa, _prior(dim, n_subjects, tau, kappa), "unknown_prior", reason)
+            return cls(
+                dim, n_subjects, tau, kappa, prior_from_threshold(dim, n_subjects, tau, kappa), "unknown_prior", reason
+            )
         kappa = concentration_from_threshold(dim, n_subjects, tau, unknown_prior)
         reason = f"on the branch above the lowest reachable threshold {lowest:.4f}"
         return cls(dim, n_subjects, tau, kappa, prior, "concentration", reason)
@@ -164,30 +93,71 @@ class OperatingPoint:
     @classmethod
     def at_fpir(
         cls,
-        nonmated_scores: Float64Array,
+        nonmated_scores: Float64Array | Strangers,
         target_fpir: float,
         *,
         dim: int,
         n_subjects: int,
         unknown_prior: float = 0.5,
         concentration: float | None = None,
+        confidence: float | None = None,
     ) -> OperatingPoint:
-        """τ from the top-1 scores of non-mated validation probes, then :meth:`solve`."""
-        tau = threshold_at_fpir(nonmated_scores, target_fpir)
+        """τ from the top-1 scores of non-mated validation probes, then :meth:`solve`; an array counts each as a person.
+
+        With ``confidence`` τ is the lowest at which FPIR is at most the target with that confidence over people.
+        """
+        strangers = nonmated_scores if isinstance(nonmated_scores, Strangers) else Strangers.of(nonmated_scores)
+        tau = threshold_at_fpir(strangers.score, target_fpir) if confidence is None else None
+        return cls.on_strangers(
+            strangers,
+            target_fpir,
+            dim=dim,
+            n_subjects=n_subjects,
+            unknown_prior=unknown_prior,
+            concentration=concentration,
+            threshold=tau,
+            confidence=confidence,
+        )
+
+    @classmethod
+    def on_strangers(
+        cls,
+        strangers: Strangers,
+        target_fpir: float,
+        *,
+        dim: int,
+        n_subjects: int,
+        threshold: float | None,
+        confidence: float | None,
+        unknown_prior: float = 0.5,
+        concentration: float | None = None,
+    ) -> OperatingPoint:
+        """A threshold found on strangers, or where it is None the one that keeps the target with ``confidence``."""
+        if threshold is None:
+            if confidence is None:
+                raise InvalidParameterError("a threshold or a confidence is needed")
+            if len(strangers) == 0:
+                raise no_strangers()
+            threshold, interval, tail = promised_threshold(
+                strangers, check_share("target_fpir", target_fpir), confidence, n_subjects
+            )
+        else:
+            interval, tail = FpirInterval.of(strangers, threshold), tail_of(strangers, n_subjects, target_fpir)
         point = cls.solve(
             dim=dim,
             n_subjects=n_subjects,
-            threshold=tau,
+            threshold=threshold,
             unknown_prior=unknown_prior,
             concentration=concentration,
         )
-        achieved = float(np.mean(np.asarray(nonmated_scores) >= tau))
         return replace(
             point,
             target_fpir=float(target_fpir),
-            achieved_fpir=achieved,
-            n_nonmated=len(nonmated_scores),
-            tail=tail_of(nonmated_scores, n_subjects, target_fpir),
+            achieved_fpir=strangers.share(threshold),
+            n_nonmated=len(strangers),
+            tail=tail,
+            interval=interval,
+            fpir_confidence=confidence,
         )
 
     @property
@@ -216,7 +186,37 @@ class OperatingPoint:
         """
         if self.calibrated is None or self.tail is None or self.target_fpir is None:
             return 0.0
-        return self.calibrated._followed(self.n_subjects) - self.calibrated.threshold
+        return self.calibrated._growth(self.n_subjects, self.tail.deviation)
+
+    @property
+    def fpir_interval(self) -> FpirInterval | None:
+        """Between which rates FPIR lies at this gallery's size, over people; None where no strangers were seen.
+
+        In a gallery of another size than the calibrated one the tail's own uncertainty is part of it.
+        """
+        origin = self.calibrated
+        if origin is None or self.interval is None:
+            return self.interval
+        if self.tail is None:
+            return None
+        return self.interval.carried(self.tail, self.threshold - origin.threshold, origin.n_subjects, self.n_subjects)
+
+    @property
+    def shortfall(self) -> str | None:
+        """What the people at hand cannot show about the target FPIR, and how many could; None where they can."""
+        if self.interval is None or self.target_fpir is None or self.interval.resolves(self.target_fpir):
+            return None
+        people, target, sure = self.interval.n_people, self.target_fpir, 100 * self.interval.confidence
+        way_out = (
+            "fpir_confidence= chooses a threshold with a margin"
+            if self.fpir_confidence is None
+            else "beyond that the threshold rests on the shape of the tail of their scores"
+        )
+        return (
+            f"target_fpir={target:g} cannot be resolved with strangers of {people} people: even if none is accepted, FPIR "
+            f"may be {self.interval.resolvable:.2g} (with {sure:g} % confidence); bring about "
+            f"{self.interval.people_needed(target)} people; {way_out}"
+        )
 
     def for_gallery(self, n_subjects: int, hold: Hold = "model") -> OperatingPoint:
         """The point for a gallery of another size: a function of the calibrated point, the size and ``hold`` alone.
@@ -253,6 +253,8 @@ class OperatingPoint:
             achieved_fpir=self.achieved_fpir,
             n_nonmated=self.n_nonmated,
             tail=self.tail,
+            interval=self.interval,
+            fpir_confidence=self.fpir_confidence,
             calibrated=self,
         )
 
@@ -261,8 +263,17 @@ class OperatingPoint:
             raise InvalidParameterError(
                 "hold='fpir' needs an operating point found on strangers' scores that differ; use hold='model'"
             )
-        here, there = (self.tail.threshold(k, self.target_fpir) for k in (self.n_subjects, n_subjects))
-        return float(np.clip(self.threshold + there - here, -1.0, 1.0))
+        deviation = self.tail.deviation
+        if self.fpir_confidence is not None:
+            # A promise takes the deviation that is worse for it: the larger where the gallery grows.
+            deviation = self.tail.deviation_bound(self.fpir_confidence, upper=n_subjects > self.n_subjects)
+        return float(np.clip(self.threshold + self._growth(n_subjects, deviation), -1.0, 1.0))
+
+    def _growth(self, n_subjects: int, deviation: float) -> float:
+        """``σ (z(K′) − z(K))``: how far strangers' best scores rise from this size to another."""
+        assert self.target_fpir is not None
+        here, there = (comparison_quantile(k, self.target_fpir) for k in (self.n_subjects, n_subjects))
+        return deviation * (there - here)
 
     def __str__(self) -> str:
         fpir = ""
@@ -271,11 +282,20 @@ class OperatingPoint:
                 f"\n  FPIR {self.achieved_fpir:.4f} on {self.n_nonmated} non-mated validation probes "
                 f"(target {self.target_fpir:g})"
             )
-            if np.floor(self.target_fpir * self.n_nonmated + 1e-9) > round(self.achieved_fpir * self.n_nonmated):
+            if self.fpir_confidence is None and np.floor(self.target_fpir * self.n_nonmated + 1e-9) > round(
+                self.achieved_fpir * self.n_nonmated
+            ):
                 fpir += "; equal scores straddle the threshold, and none of them is accepted"
         carried = ""
         if self.carried_from is not None:
             carried = f"\n  carried over from {self.carried_from} subjects, for whom the above was measured and solved"
+        if (interval := self.fpir_interval) is not None:
+            promise = ""
+            if self.fpir_confidence is not None:
+                promise = f"; at most {self.target_fpir:g} was asked for with {100 * self.fpir_confidence:g} %"
+            carried += f"\n  FPIR with {self.n_subjects} subjects: {interval}{promise}"
+        if (shortfall := self.shortfall) is not None:
+            carried += f"\n  {shortfall}"
         solved = "unknown prior" if self.solved == "unknown_prior" else "concentration"
         return (
             f"operating point: {self.n_subjects} subjects, threshold {self.threshold:.4f}, "
@@ -295,10 +315,7 @@ def threshold_at_fpir(nonmated_scores: Float64Array, target_fpir: float) -> floa
     scores = np.sort(np.asarray(nonmated_scores, dtype=np.float64))[::-1]
     target = check_share("target_fpir", target_fpir)
     if len(scores) == 0:
-        raise CalibrationDataError(
-            "no non-mated validation probes: the threshold is a quantile of their scores; label probes of people who "
-            "are not enrolled as UNKNOWN"
-        )
+        raise no_strangers()
     # The small addend undoes the rounding of products such as 0.29 · 100.
     accepted = int(np.floor(target * len(scores) + 1e-9))
     if accepted == 0:
@@ -320,20 +337,9 @@ def threshold_at_fpir(nonmated_scores: Float64Array, target_fpir: float) -> floa
     return (lowest_accepted + highest_rejected) / 2
 
 
-def tail_of(
-    nonmated_scores: Float64Array, n_subjects: int, target_fpir: float, weight: Float64Array | None = None
-) -> StrangerTail | None:
-    """The strangers' tail, or None where their scores are all alike and say nothing about growth."""
-    try:
-        return StrangerTail.of(nonmated_scores, n_subjects=n_subjects, target_fpir=target_fpir, weight=weight)
-    except CalibrationDataError:
-        return None
-
-
-def threshold_from_odds(dim: int, n_subjects: int, concentration: float, prior: Prior) -> float:
-    """``τ`` as in :func:`threshold_from_concentration`, with the prior as log-odds, and unchecked."""
-    return (prior.log_odds + float(np.log(n_subjects)) + float(log_hyp0f1(dim, concentration))) / concentration
-
-
-def _prior(dim: int, n_subjects: int, threshold: float, concentration: float) -> Prior:
-    return Prior(concentration * threshold - float(np.log(n_subjects)) - float(log_hyp0f1(dim, concentration)))
+def no_strangers() -> CalibrationDataError:
+    """The error where there is nobody to set the threshold by."""
+    return CalibrationDataError(
+        "no non-mated validation probes: the threshold is a quantile of their scores; label probes of people who "
+        "are not enrolled as UNKNOWN"
+    )

@@ -13,6 +13,7 @@ from holue.artifact import read_artifact, write_artifact
 from holue.errors import CorruptArtifactError
 from holue.recognition.calibration.fallback import Fallback, usable_hold
 from holue.recognition.model.class_model import Prior
+from holue.recognition.model.fpir_interval import FpirInterval
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.stranger_tail import StrangerTail
 from holue.recognition.quality import SCORES, QualityScore
@@ -153,6 +154,8 @@ def _point(plain: dict[str, Any], hold: Hold) -> OperatingPoint:
     tail = None if plain["tail"] is None else StrangerTail(**plain["tail"])
     origin = plain.get("calibrated")
     known = {**plain, "prior": Prior(**plain["prior"]), "tail": tail}
+    if known.get("interval") is not None:
+        known["interval"] = FpirInterval(**known["interval"])
     carried_from = known.pop("carried_from", None)
     known["calibrated"] = None if origin is None else _point(origin, hold)
     point = OperatingPoint(**known)

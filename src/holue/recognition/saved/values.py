@@ -14,7 +14,8 @@ from holue.gallery.embeddings import Float64Array, as_concentrations, as_directi
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_subjects
 from holue.recognition.checks import check_positive, check_share, check_size, check_threshold, is_number
-from holue.recognition.model.operating_point import OperatingPoint, threshold_from_odds
+from holue.recognition.model.decision_equation import threshold_from_odds
+from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.risk.decisions import check_risk, check_unit
@@ -89,6 +90,19 @@ def _check_numbers(point: OperatingPoint) -> None:
     if point.tail is not None:
         check_number("mean of the tail", point.tail.mean)
         check_positive("deviation of the tail", point.tail.deviation)
+        check_count("people of the tail", point.tail.n_people, 0)
+        if point.tail.error is not None:
+            check_number("error of the tail", point.tail.error, 0)
+    if point.fpir_confidence is not None:
+        check_share("fpir_confidence", point.fpir_confidence)
+    if (interval := point.interval) is not None:
+        check_number("low", interval.low, 0, 1)
+        check_number("high", interval.high, interval.low, 1)
+        check_number("resolvable", interval.resolvable, 0, 1)
+        check_share("confidence", interval.confidence)
+        check_count("n_people", interval.n_people, 1)
+        if not isinstance(interval.named, bool):
+            raise InvalidParameterError(f"named must be true or false, got {interval.named!r}")
 
 
 def check_certificate(given: RiskCertificate) -> None:

@@ -30,6 +30,7 @@ from holue.service.schemas.calibrations import (
     PreviewDocument,
     RatesDocument,
 )
+from holue.service.schemas.galleries import FpirDocument
 from holue.service.service import Service, service_of
 
 router = APIRouter(route_class=StrictRoute, tags=["calibrations"])
@@ -194,10 +195,13 @@ def calibration_document(opened: Opened, entry: CalibrationEntry) -> Calibration
     point = None if version.state is None else version.state.operating_point
     certificate = None if version.state is None else version.state.certificate
     doubts = [str(doubt) for doubt in version.doubts()]
+    expected = None if point is None else point.fpir_interval
     return CalibrationDocument(
         number=entry.number, state=entry.state, source=entry.source, made_at=entry.made_at, since=entry.since,
         time=entry.time, model=entry.model, threshold=None if point is None else point.threshold,
-        target_fpir=None if point is None else point.target_fpir, fits=point is not None and not doubts, doubts=doubts,
+        target_fpir=None if point is None else point.target_fpir,
+        expected_fpir=None if expected is None else FpirDocument(**vars(expected)),
+        shortfall=None if point is None else point.shortfall, fits=point is not None and not doubts, doubts=doubts,
         certificate=None if certificate is None else CertificateDocument(**certificate.to_dict()),
     )  # fmt: skip
 

@@ -17,7 +17,14 @@ from holue.service.http.etags import IfMatch, check_tag, tag_of
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError
 from holue.service.roles import Permission
-from holue.service.schemas.galleries import GalleriesDocument, GalleryDocument, GalleryPatch, NewGallery, PointDocument
+from holue.service.schemas.galleries import (
+    FpirDocument,
+    GalleriesDocument,
+    GalleryDocument,
+    GalleryPatch,
+    NewGallery,
+    PointDocument,
+)
 from holue.service.service import Service, service_of
 
 router = APIRouter(route_class=StrictRoute, tags=["galleries"])
@@ -113,6 +120,8 @@ def gallery_document(service: Service, opened: Opened) -> GalleryDocument:
             threshold=status.threshold,
             target_fpir=status.target_fpir,
             achieved_fpir=status.achieved_fpir,
+            expected_fpir=None if status.expected_fpir is None else FpirDocument(**vars(status.expected_fpir)),
+            shortfall=status.shortfall,
             fits=status.threshold is not None and not status.doubts,
             doubts=list(status.doubts),
         ),

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from holue.recognition.risk.decisions import RiskName
 from holue.service.schemas.common import Body, Concentration, Document, Embedding, SubjectId
+from holue.service.schemas.galleries import FpirDocument
 
 SourceName = Literal["gallery", "probes", "reviews"]
 StateName = Literal["candidate", "active", "superseded"]
@@ -27,7 +28,10 @@ class LabelledProbes(Body):
         default=None, min_length=1, description="Probes, one embedding each.", examples=[None]
     )
     subjects: list[SubjectId | None] | None = Field(
-        default=None, description="Whom each probe shows; null for somebody who is not enrolled.", examples=[None]
+        default=None,
+        description="Whom each probe shows; for somebody who is not enrolled null, or a name, so that several probes of one "
+        "stranger count as one person.",
+        examples=[None],
     )
     concentration: list[Concentration] | None = Field(
         default=None, description="How good the sample of each probe is.", examples=[None]
@@ -120,6 +124,13 @@ class CalibrationDocument(Document):
         description="The cosine from which probes are accepted in the gallery as it is now.", examples=[0.52]
     )
     target_fpir: float | None = Field(description="The FPIR it aims at.", examples=[0.01])
+    expected_fpir: FpirDocument | None = Field(
+        description="Between which rates FPIR lies at this size of the gallery; null where no strangers were seen."
+    )
+    shortfall: str | None = Field(
+        description="What the people it was learned from cannot show about the target, and how many could.",
+        examples=[None],
+    )
     fits: bool = Field(description="Whether nothing speaks against it.", examples=[True])
     doubts: list[str] = Field(description="Why it does not fit the gallery as it is now.", examples=[[]])
     certificate: CertificateDocument | None = Field(

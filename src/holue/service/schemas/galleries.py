@@ -26,6 +26,13 @@ class NewGallery(Body):
     target_fpir: float | None = Field(
         default=None, gt=0, lt=1, description="The share of strangers that may be accepted.", examples=[0.01]
     )
+    fpir_confidence: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="The confidence, over people, with which FPIR is to stay at or below its target.",
+        examples=[0.95],
+    )
     threshold: float | None = Field(
         default=None,
         ge=-1,
@@ -54,6 +61,13 @@ class GalleryPatch(Body):
         default=None, gt=0, lt=1, description="The share of strangers that may be accepted, from the next calibration on.",
         examples=[0.01],
     )  # fmt: skip
+    fpir_confidence: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="The confidence, over people, with which FPIR stays at or below its target, from the next calibration on.",
+        examples=[0.95],
+    )
     threshold: float | None = Field(
         default=None, ge=-1, le=1, description="The cosine from which probes are accepted without a calibration.",
         examples=[0.5],
@@ -66,6 +80,17 @@ class GalleryPatch(Body):
     )
 
 
+class FpirDocument(Document):
+    """An interval of FPIR over people."""
+
+    low: float = Field(description="The lower end.", examples=[0.002])
+    high: float = Field(description="The upper end.", examples=[0.01])
+    confidence: float = Field(description="The confidence with which each end holds.", examples=[0.95])
+    n_people: int = Field(description="The strangers behind it, as people.", examples=[400])
+    resolvable: float = Field(description="The lowest upper end that so many people can give.", examples=[0.0075])
+    named: bool = Field(description="Whether the people were named; else each probe counts as one.", examples=[True])
+
+
 class PointDocument(Document):
     """The calibration that answers now."""
 
@@ -74,6 +99,13 @@ class PointDocument(Document):
     threshold: float | None = Field(description="The cosine from which probes are accepted.", examples=[0.52])
     target_fpir: float | None = Field(description="The FPIR it aims at.", examples=[0.01])
     achieved_fpir: float | None = Field(description="The FPIR on the probes it was learned from.", examples=[0.0098])
+    expected_fpir: FpirDocument | None = Field(
+        description="Between which rates FPIR lies at this size of the gallery; null where no strangers were seen."
+    )
+    shortfall: str | None = Field(
+        description="What the people it was learned from cannot show about the target, and how many could.",
+        examples=[None],
+    )
     fits: bool = Field(description="Whether nothing speaks against it.", examples=[True])
     doubts: list[str] = Field(description="Why it may no longer fit.", examples=[[]])
 

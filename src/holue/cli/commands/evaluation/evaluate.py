@@ -58,6 +58,13 @@ def evaluate(
     ] = None,
     temperature: Annotated[float, typer.Option(help="Temperature T of HolUE.")] = DEFAULTS.temperature,
     unknown_prior: Annotated[float, typer.Option(help="Prior probability of 'not enrolled'.")] = DEFAULTS.unknown_prior,
+    fpir_confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Choose thresholds so that FPIR is at most its target with this confidence over people, such as 0.95.",
+            show_default="aim at the target itself",
+        ),
+    ] = None,
     prr: Annotated[
         str,
         typer.Option(
@@ -104,6 +111,7 @@ def evaluate(
             points=points,
             temperature=temperature,
             unknown_prior=unknown_prior,
+            fpir_confidence=fpir_confidence,
             prr=prr,  # type: ignore[arg-type]
             progress=progress,
         )
@@ -131,6 +139,11 @@ def evaluate(
     print_table(prr_table(results), intervals=True)
     print_table(accuracy_table(results), intervals=False)
     print_table(recognition_table(results), intervals=False)
+    for point in results.points:
+        if (expected := point.point.fpir_interval) is not None:
+            say(f"FPIR to expect at target {point.target_fpir:g}: {expected}")
+        if point.point.shortfall is not None:
+            say(point.point.shortfall)
     say(results.answer)
     if results.trust is not None:
         say(results.trust.answer)
@@ -151,6 +164,7 @@ def _command(folder: Path, names: list[str], results: Results, trust: bool | Non
         ("--unknown-prior", settings.unknown_prior, DEFAULTS.unknown_prior),
     ):
         words += [] if value == default else [option, f"{value:g}"]
+    words += [] if settings.fpir_confidence is None else ["--fpir-confidence", f"{settings.fpir_confidence:g}"]
     words += [] if settings.prr == DEFAULTS.prr else ["--prr", settings.prr]
     words += [] if trust is None else ["--trust" if trust else "--no-trust"]
     return f"{shlex.join(words)} --report OUT"  # the same results are the same bytes, wherever they are written

@@ -41,15 +41,21 @@ def calibrate(
     fpir: Annotated[
         float | None, typer.Option(help="Share of strangers that may be accepted; default: the gallery's.")
     ] = None,
+    fpir_confidence: Annotated[
+        float | None,
+        typer.Option(help="Keep --fpir with this confidence over people, such as 0.95; default: the gallery's."),
+    ] = None,
     by: By = None,
     json: Json = False,
 ) -> None:
     """Set the threshold and learn how far answers can be trusted; kept in the gallery.
 
     Without --probes it learns from the enrolled samples, each left out in turn: some subjects need two samples or more.
-    Example: `holue calibrate office --fpir 0.01`
+    The printed FPIR has an interval over people: strangers are few, whatever the number of their samples.
+    Example: `holue calibrate office --fpir 0.01 --fpir-confidence 0.95`
     """
-    settings: dict[str, Any] = {} if fpir is None else {"target_fpir": fpir}
+    chosen = {"target_fpir": fpir, "fpir_confidence": fpir_confidence}
+    settings: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     with holue.open(gallery, **settings) as opened:
         with working("calibrating", quiet=json):
             if probes is None:
@@ -64,11 +70,15 @@ def calibrate(
             "threshold": status.threshold,
             "achieved_fpir": status.achieved_fpir,
             "target_fpir": status.target_fpir,
+            "expected_fpir": None if status.expected_fpir is None else dataclasses.asdict(status.expected_fpir),
+            "shortfall": status.shortfall,
         }
         print_json({**dataclasses.asdict(entry), **point})
         return
     achieved = "" if status.achieved_fpir is None else f", FPIR {status.achieved_fpir:.4f}"
     say(f"calibration {entry.number} from {entry.source}: threshold {status.threshold:.4f}{achieved}")
+    if status.expected_fpir is not None:
+        say(f"FPIR with {status.subjects} subjects: {status.expected_fpir}")
 
 
 def identify(

@@ -31,6 +31,9 @@ def create(
         Path | None, typer.Option(metavar="FILE", help="Take dimension and model from a file of embeddings.")
     ] = None,
     fpir: Annotated[float, typer.Option(help="Share of strangers that may be accepted.")] = 0.05,
+    fpir_confidence: Annotated[
+        float | None, typer.Option(help="Keep --fpir with this confidence over people, such as 0.95.")
+    ] = None,
     threshold: Annotated[float | None, typer.Option(help="A fixed cosine to accept at, in place of --fpir.")] = None,
     method: Annotated[
         str, typer.Option(help="How an answer's reliability is judged; see `holue scores`.")
@@ -49,7 +52,13 @@ def create(
         dim, model = given.embeddings.shape[1], model or given.model
     if dim is None:
         raise InvalidParameterError("the dimension is not known: give --dim, or --like with a file of embeddings")
-    settings: dict[str, Any] = {"target_fpir": fpir, "threshold": threshold, "method": method, "search": search}
+    settings: dict[str, Any] = {
+        "target_fpir": fpir,
+        "fpir_confidence": fpir_confidence,
+        "threshold": threshold,
+        "method": method,
+        "search": search,
+    }
     with holue.open(gallery, create=True, dim=dim, model=model, **settings) as opened:
         status = opened.status()
     if json:
@@ -77,6 +86,10 @@ def status(gallery: Gallery, damaged: DamagedGallery = Damaged.refuse, json: Jso
     else:
         point = "" if now.threshold is None else f", threshold {now.threshold:.4f}"
         say(f"calibration {now.calibration}, learned from version {now.calibrated_at}{point}")
+        if now.expected_fpir is not None:
+            say(f"FPIR with {now.subjects} subjects: {now.expected_fpir} (target {now.target_fpir:g})")
+        if now.shortfall is not None:
+            say(now.shortfall)
     for doubt in now.doubts:
         say(f"doubt: {doubt}")
     for problem in now.damage:

@@ -1,0 +1,1 @@
+"""The paper's own data sets, as their owners distribute them."""
