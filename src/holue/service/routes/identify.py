@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from holue.service.galleries.answers import answer_documents, verification_document
+from holue.service.galleries.answers import answer_documents, verification_document, with_faces
 from holue.service.galleries.batching import Answered
 from holue.service.galleries.finishing import Finished
 from holue.service.galleries.follow_up import keep_for_people
@@ -32,10 +32,16 @@ router = APIRouter(route_class=StrictRoute, tags=["identification"])
 VERIFIED_AMONG = 10
 """Candidates that a verification looks at."""
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+FACE_FIELD = {
+    "type": "string",
+    "description": "Which face of a photograph is meant: its number from the left, largest or central; once, or for each file.",
+}
 FILES: dict[str, Any] = {
     "schema": {
         "type": "object",
-        "description": "Images or recordings; the parts of one name are samples of one probe.",
+        "description": "Images or recordings; the parts of one name are samples of one probe. In whole photographs, where the "
+        "service finds faces, each face is a probe.",
+        "properties": {"face": FACE_FIELD},
         "additionalProperties": {"type": "string", "format": "binary"},
     }
 }
@@ -90,10 +96,9 @@ async def identify(
     def finish() -> Finished:
         documents = answer_documents(opened, answered.version, probes, answered.answers, request_id)
         keep_for_people(opened, answered, probes, documents, request_id)
+        told = with_faces(documents, probes)
         service.metrics.observe_decisions(opened.name, (each["decision"] for each in documents))
-        return document({"answers": documents}), rows_of(
-            opened, asker, "identify", started, answered, probes, documents
-        )
+        return document(told), rows_of(opened, asker, "identify", started, answered, probes, documents)
 
     with service.metrics.stages.labels("write").time():
         return await opened.finishing.finish(finish, len(probes))
