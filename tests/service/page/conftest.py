@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,8 @@ def service(demo_folder: Path, tmp_path: Path) -> Iterator[Service]:
     service.close()
 
 
-@pytest.fixture
-def site(service: Service) -> Iterator[Site]:
-    """The same on a socket."""
+@contextmanager
+def _on_socket(service: Service) -> Iterator[Site]:
     sock = bind(service.settings)
     server = uvicorn.Server(uvicorn.Config(create_app(service=service), log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
@@ -90,6 +90,19 @@ def site(service: Service) -> Iterator[Site]:
     yield Site(address_of(service.settings, sock), service)
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture
+def serve() -> Any:
+    """Serves any service on a socket, as a context."""
+    return _on_socket
+
+
+@pytest.fixture
+def site(service: Service) -> Iterator[Site]:
+    """The demo on a socket."""
+    with _on_socket(service) as site:
+        yield site
 
 
 @pytest.fixture(scope="module")  # no longer: while Playwright runs, nothing else can run an event loop

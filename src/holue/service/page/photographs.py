@@ -10,13 +10,14 @@ from holue.embedding.faces.face import Face
 from holue.embedding.faces.measures import in_words
 from holue.service.galleries.pictures import shown_photograph
 from holue.service.galleries.sent_files import SentFiles
+from holue.service.ledger.images import Image
 from holue.service.page.rendering import HEADERS
 
 SHOWN, LONGEST = 24, 640
 """Photographs of one screen, and pixels of their longer side; the table has all answers."""
 POLICY = HEADERS["Content-Security-Policy"].replace("img-src 'self'", "img-src 'self' data:")
 """The photographs are in the page itself: so the service does not have to keep them until the browser asks for them."""
-SIGNS = {"rejected": "∅ nobody enrolled", "filtered": "? uncertain"}
+SIGNS = {"rejected": "∅", "filtered": "?"}
 LABEL = 24
 """Letters beside a box."""
 
@@ -40,6 +41,11 @@ def quality(sent: SentFiles, row: int) -> str | None:
     return None if measures is None else in_words(measures)
 
 
+def in_page(picture: Image) -> str:
+    """The address of a picture that is in the page itself."""
+    return f"data:{picture.media_type};base64,{base64.b64encode(picture.content).decode()}"
+
+
 def found_faces(name: str, content: bytes, faces: Sequence[Face]) -> dict[str, Any]:
     """A photograph with the numbers of its faces, before anything is known about them."""
     boxes = [
@@ -50,9 +56,14 @@ def found_faces(name: str, content: bytes, faces: Sequence[Face]) -> dict[str, A
 
 def _photograph(name: str, content: bytes, faces: list[dict[str, Any]]) -> dict[str, Any]:
     picture, (width, height) = shown_photograph(content, LONGEST)
+    for (
+        face
+    ) in faces:  # a label begins at the left edge of its box, or ends at the right one where it would leave the picture
+        left = face["x"] + face["width"] / 2 < 0.6 * width
+        face |= {"anchor": "start" if left else "end", "label_x": face["x"] + (0 if left else face["width"])}
     return {
         "name": name, "width": width, "height": height, "letter": round(max(width, height) / 22, 1), "faces": faces,
-        "picture": f"data:{picture.media_type};base64,{base64.b64encode(picture.content).decode()}",
+        "picture": in_page(picture),
     }  # fmt: skip
 
 

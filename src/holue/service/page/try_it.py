@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -22,8 +24,10 @@ SHOWN = 4
 CLEAR = 0.1
 """An example is clear where its uncertainty is below this."""
 
-PAIRS = 40
-"""Pairs of look-alikes that are tried for an example."""
+SHARED = 0.2
+"""Two letters share a morph where each has this probability."""
+PAIRS, LETTER_PAIRS = 40, 400
+"""Pairs of look-alikes, and of letters, that are tried for an example."""
 
 Identify = Callable[[Pixels], Identifications]
 """Images (n, 32, 32) to answers with at least ``SHOWN`` candidates."""
@@ -55,6 +59,7 @@ class Example:
 
     name: str
     request: dict[str, Any]
+    caption: str  # what it shows, in a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +104,26 @@ class TryIt:
         surest = np.argsort(np.where(strangers.rejected, strangers.uncertainty, np.inf), kind="stable")
         first, second = self._look_alikes(known)
         return [
-            Example("A clear picture", {"kind": "choose", "first": letter}),
-            Example("A poor picture", {"kind": "choose", "first": letter, "size": self._too_small(letter)}),
-            Example("Between two", {"kind": "morph", "first": first, "second": second, "position": 0.5}),
-            Example("A stranger", {"kind": "choose", "first": _familiar([others[i] for i in surest])}),
+            Example(
+                "A clear picture",
+                {"kind": "choose", "first": letter},
+                "A clear picture of one that it knows: it is sure.",
+            ),
+            Example(
+                "A poor picture",
+                {"kind": "choose", "first": letter, "size": self._too_small(letter)},
+                "The same with few pixels: it could be several, so it does not decide.",
+            ),
+            Example(
+                "Between two",
+                {"kind": "morph", "first": first, "second": second, "position": 0.5},
+                "A sharp picture between two that it knows: it names both and does not decide.",
+            ),
+            Example(
+                "A stranger",
+                {"kind": "choose", "first": _familiar([others[i] for i in surest])},
+                "One that it was never shown: it says so, and does not name the most similar.",
+            ),
         ]
 
     def _too_small(self, label: str) -> int:
@@ -112,21 +133,29 @@ class TryIt:
         return next((size for size, filtered in zip(sizes, answers.filtered) if filtered), sizes[-1])
 
     def _look_alikes(self, known: Identifications) -> tuple[str, str]:
-        """Two enrolled glyphs, clear by themselves, whose morph is most like both; tried among the most similar pairs."""
+        """Two enrolled glyphs, clear by themselves, whose morph is most like both; letters that everybody knows before others."""
         clear = {str(known.subject[i]) for i in np.flatnonzero(known.accepted & (known.uncertainty < 2 * CLEAR))}
         closest = np.argsort(-known.candidate_scores[:, 1], kind="stable")
-        pairs = [tuple(known.candidate_subjects[i, :2].tolist()) for i in closest]
-        best, found = -1.0, (str(known.candidate_subjects[closest[0], 0]), str(known.candidate_subjects[closest[0], 1]))
-        for first, second in [pair for pair in pairs if clear.issuperset(pair)][:PAIRS]:
-            try:
-                answer = self.identify(self.playground.morphed(first, second, 0.5)[None])[0]
-            except InvalidInputError:
-                continue  # no font draws both
-            shares = {candidate.subject: candidate.probability for candidate in answer.candidates}
-            both = min(shares.get(first, 0.0), shares.get(second, 0.0))
-            if both > best:
-                best, found = both, (first, second)
-        return found
+        similar = [(str(one), str(other)) for one, other in known.candidate_subjects[closest, :2].tolist()]
+        letters = list(combinations(sorted(filter(_is_letter, clear)), 2))[:LETTER_PAIRS]
+        best = self._shared(letters)
+        if best is None or best[0] < SHARED:
+            best = self._shared([pair for pair in similar if clear.issuperset(pair)][:PAIRS]) or best
+        return similar[0] if best is None else best[1]
+
+    def _shared(self, pairs: list[tuple[str, str]]) -> tuple[float, tuple[str, str]] | None:
+        """The pair whose morph is most like both, and the smaller of the two probabilities."""
+        drawn: list[tuple[tuple[str, str], Pixels]] = []
+        for pair in pairs:
+            with suppress(InvalidInputError):  # no font draws both
+                drawn.append((pair, self.playground.morphed(*pair, 0.5)))
+        if not drawn:
+            return None
+        answers = self.identify(np.stack([image for _, image in drawn]))
+        shares = [{each.subject: each.probability for each in answer.candidates} for answer in answers]
+        return max(
+            (min(share.get(pair[0], 0.0), share.get(pair[1], 0.0)), pair) for share, (pair, _) in zip(shares, drawn)
+        )
 
     def _all_chosen(self, labels: list[str]) -> Pixels:
         return np.stack([self.playground.chosen(label) for label in labels])
@@ -169,4 +198,8 @@ def encoded(image: Pixels) -> str:
 
 def _familiar(labels: list[str]) -> str:
     """The first letter that everybody knows, or else the first."""
-    return next((label for label in labels if label.isascii() and label.isalpha()), labels[0])
+    return next(filter(_is_letter, labels), labels[0])
+
+
+def _is_letter(label: str) -> bool:
+    return label.isascii() and label.isalpha()

@@ -91,12 +91,18 @@ def _screen(
     response = render(
         request, "enrol.html.jinja", visitor, title="Enrol", gallery=opened.name, name=name, face=face,
         back=address_of(opened.name, "subjects"), usable=usable, finds_faces=embedder is not None and embedder.finds_faces,
-        takes=takes.partition(",")[0], accepts=accepts.removesuffix(",.npz"), problem=None if problem is None else str(problem),
+        takes=takes.partition(",")[0], accepts=accepts.removesuffix(",.npz"), problem=_told(problem),
         photograph=_shown(several, files or []) if isinstance(several, FaceChoiceError) else None,
         keeps=opened.ledger.images.kept,
     )  # fmt: skip
     response.headers["Content-Security-Policy"] = POLICY
     return response
+
+
+def _told(problem: Exception | None) -> str | None:
+    if problem is None or not isinstance(problem.__cause__, FaceChoiceError):
+        return None if problem is None else str(problem)
+    return f"{problem.__cause__.origin}: the photograph shows {len(problem.__cause__.faces)} faces; say which one is meant."
 
 
 def _shown(error: FaceChoiceError, files: list[tuple[str, bytes]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from holue.service.galleries.follow_up import keep_for_people
 from holue.service.http.logs import current_request_id
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError
-from holue.service.page.photographs import POLICY, photographs, quality
+from holue.service.page.photographs import POLICY, in_page, photographs, quality
 from holue.service.page.rendering import render
 from holue.service.page.uploads import Uploaded, read_uploads, received
 from holue.service.page.visitor import PageRoute, Visiting, Visitor
@@ -29,8 +29,8 @@ from holue.service.service import service_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ADDRESS = "/galleries/{gallery:segment}/identify"
-SHOWN = 3
-"""Candidates in the table."""
+SHOWN, PICTURED = 3, 60
+"""Candidates in the table, and rows of it with a picture."""
 COLUMNS = (
     "probe",
     "decision",
@@ -115,6 +115,8 @@ def _screen(
     response = render(
         request, "identify.html.jinja", visitor, title="Identify", gallery=gallery, problem=problem, answers=rows,
         takes=takes, accepts=accepts, measured=any(row["quality"] for row in rows),
+        calibrated=all(each["calibrated"] for each in documents or []),
+        pictured=any(row["picture"] for row in rows),
         without_face=[] if sent is None else sent.without_face,
         photographs=[] if uploaded is None or sent is None else photographs(sent, uploaded.probes.of_file, rows),
         summary="{accepted} recognised, {rejected} nobody enrolled, {filtered} too uncertain to decide.".format(**counts),
@@ -128,7 +130,12 @@ def _rows(uploaded: Uploaded, documents: list[dict[str, Any]]) -> list[dict[str,
     sent = uploaded.probes.files
     found = [_row(name, each) for name, each in zip(uploaded.names, documents)]
     for place, row in enumerate(found):
-        row["quality"] = None if sent is None else quality(sent, uploaded.probes.of_file[place][0])
+        row |= {"picture": None, "quality": None}
+        if sent is not None:
+            first = uploaded.probes.of_file[place][0]
+            row["quality"] = quality(sent, first)
+            if sent.kind == "image" and place < PICTURED:
+                row["picture"] = in_page(sent.picture(first))
     return found
 
 
