@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -24,10 +23,8 @@ SHOWN = 4
 CLEAR = 0.1
 """An example is clear where its uncertainty is below this."""
 
-SHARED = 0.2
-"""Two letters share a morph where each has this probability."""
-PAIRS, LETTER_PAIRS = 40, 400
-"""Pairs of look-alikes, and of letters, that are tried for an example."""
+PAIRS = 40
+"""Pairs of look-alikes that are tried for an example."""
 
 Identify = Callable[[Pixels], Identifications]
 """Images (n, 32, 32) to answers with at least ``SHOWN`` candidates."""
@@ -112,7 +109,7 @@ class TryIt:
             Example(
                 "A poor picture",
                 {"kind": "choose", "first": letter, "size": self._too_small(letter)},
-                "The same with few pixels: it could be several, so it does not decide.",
+                "The same with few pixels: perhaps that one, perhaps nobody it knows, so it does not decide.",
             ),
             Example(
                 "Between two",
@@ -133,29 +130,20 @@ class TryIt:
         return next((size for size, filtered in zip(sizes, answers.filtered) if filtered), sizes[-1])
 
     def _look_alikes(self, known: Identifications) -> tuple[str, str]:
-        """Two enrolled glyphs, clear by themselves, whose morph is most like both; letters that everybody knows before others."""
+        """Two enrolled glyphs, clear by themselves, whose morph is most like both; tried among the most similar pairs."""
         clear = {str(known.subject[i]) for i in np.flatnonzero(known.accepted & (known.uncertainty < 2 * CLEAR))}
         closest = np.argsort(-known.candidate_scores[:, 1], kind="stable")
         similar = [(str(one), str(other)) for one, other in known.candidate_subjects[closest, :2].tolist()]
-        letters = list(combinations(sorted(filter(_is_letter, clear)), 2))[:LETTER_PAIRS]
-        best = self._shared(letters)
-        if best is None or best[0] < SHARED:
-            best = self._shared([pair for pair in similar if clear.issuperset(pair)][:PAIRS]) or best
-        return similar[0] if best is None else best[1]
-
-    def _shared(self, pairs: list[tuple[str, str]]) -> tuple[float, tuple[str, str]] | None:
-        """The pair whose morph is most like both, and the smaller of the two probabilities."""
         drawn: list[tuple[tuple[str, str], Pixels]] = []
-        for pair in pairs:
+        for pair in [pair for pair in similar if clear.issuperset(pair)][:PAIRS]:
             with suppress(InvalidInputError):  # no font draws both
                 drawn.append((pair, self.playground.morphed(*pair, 0.5)))
         if not drawn:
-            return None
+            return similar[0]
         answers = self.identify(np.stack([image for _, image in drawn]))
         shares = [{each.subject: each.probability for each in answer.candidates} for answer in answers]
-        return max(
-            (min(share.get(pair[0], 0.0), share.get(pair[1], 0.0)), pair) for share, (pair, _) in zip(shares, drawn)
-        )
+        both = [min(share.get(pair[0], 0.0), share.get(pair[1], 0.0)) for share, (pair, _) in zip(shares, drawn)]
+        return drawn[int(np.argmax(both))][0]
 
     def _all_chosen(self, labels: list[str]) -> Pixels:
         return np.stack([self.playground.chosen(label) for label in labels])
@@ -198,8 +186,4 @@ def encoded(image: Pixels) -> str:
 
 def _familiar(labels: list[str]) -> str:
     """The first letter that everybody knows, or else the first."""
-    return next(filter(_is_letter, labels), labels[0])
-
-
-def _is_letter(label: str) -> bool:
-    return label.isascii() and label.isalpha()
+    return next((label for label in labels if label.isascii() and label.isalpha()), labels[0])
