@@ -51,7 +51,7 @@ class Ledger:
         self.labelled_probes = LabelledProbes(database, rotation=rotation)
         self.strangers = Strangers(database, keep=keep_strangers, rotation=rotation)
         self.idempotency = Idempotency(database)
-        self.images = Images(database)
+        self.images = Images(database, rotation=rotation)
         self.measures = Measures(database)
         self.dismissals = Dismissals(database)
 
