@@ -61,7 +61,11 @@ class Site:
 def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return make_demo_gallery(tmp_path_factory.mktemp("page") / "galleries", subjects=SUBJECTS)
+        folder = make_demo_gallery(tmp_path_factory.mktemp("page") / "galleries", subjects=SUBJECTS)
+        opened = Service(ServiceSettings(galleries=str(folder))).open()
+        queue_examples(opened, probes=60)
+        opened.close()
+    return folder
 
 
 @pytest.fixture
@@ -74,7 +78,6 @@ def service(demo_folder: Path, tmp_path: Path) -> Iterator[Service]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         service.try_it = playing(service)
-        queue_examples(service, probes=60)
     yield service
     service.close()
 
