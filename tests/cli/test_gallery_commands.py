@@ -122,6 +122,16 @@ def test_expired_subjects_are_listed_before_they_are_erased(gallery: Path) -> No
     assert "one of the two" in str(runner.invoke(app, ["erase", str(gallery)]).exception)
 
 
+def test_a_gallery_keeps_pictures_only_where_it_was_created_to(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    from holue.service.ledger.ledger import Ledger
+
+    for name, words in (("plain", []), ("kept", ["--keep-images"])):
+        run("create", tmp_path / name, "--dim", 8, *words)
+        with Ledger.open(tmp_path / name) as ledger:
+            assert ledger.images.kept is bool(words)
+
+
 def test_a_gallery_is_not_created_over_something(gallery: Path) -> None:
     assert "exists already" in str(runner.invoke(app, ["create", str(gallery), "--dim", "4"]).exception)
 

@@ -49,3 +49,20 @@ def test_an_erased_subject_leaves_no_byte_of_its_pictures(tmp_path: Path) -> Non
     for number in (1, 2):
         assert not any(pictures[number][start : start + 64] in file for file in files for start in range(0, 2900, 64))
     assert any(pictures[3][:64] in file for file in files)
+
+
+def test_pictures_of_a_protected_gallery_are_covered_by_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLUE_TEMPLATE_KEY", "ab" * 32)
+    home, content = tmp_path / "home", np.random.default_rng(0).bytes(3000)
+    with holue.open(home, create=True, dim=16, threshold=0.5, method="galue", protect=True) as gallery:
+        with Ledger.open(home, rotation=gallery.rotation) as ledger:
+            ledger.images.start_keeping()
+            ledger.images.put(Of.SAMPLE, {1: Image("image/png", content), 2: Image("image/png", content)})
+            assert ledger.images.get(Of.SAMPLE, 1) == Image("image/png", content)
+        with Ledger.open(home) as without_key:
+            covered = [without_key.images.get(Of.SAMPLE, number) for number in (1, 2)]
+        assert covered[0] != covered[1]
+    files = [file.read_bytes() for file in home.rglob("*") if file.is_file()]
+    assert not any(content[start : start + 64] in file for file in files for start in range(0, 2900, 64))

@@ -59,6 +59,7 @@ class ExpectedErrors:
     fpir: Rate
     fnir: Rate
     uncertainty: Float64Array  # (n,) ascending
+    quality: Float64Array  # (n,) of the same answers: what a filter compares
     wrong: Int64Array  # (n,) wrong answers among the first 1, 2, … n
     source: str  # what the calibration was learned from, where these are the same samples
 
@@ -78,7 +79,8 @@ class ExpectedErrors:
             version.version, version.calibration,
             Rate(int((accepted & ~mated).sum()), int((~mated).sum())),
             Rate(int((wrong & mated).sum()), int(mated.sum())),
-            np.asarray(rating.uncertainty[order], np.float64), np.cumsum(wrong[order]).astype(np.int64),
+            np.asarray(rating.uncertainty[order], np.float64), np.asarray(rating.quality[order], np.float64),
+            np.cumsum(wrong[order]).astype(np.int64),
             "" if version.calibrated is None else version.calibrated.entry.source,
         )  # fmt: skip
 
@@ -87,5 +89,17 @@ class ExpectedErrors:
 
     def kept(self, share: float) -> tuple[Rate, float]:
         """The errors among the most certain ``share`` of the answers, and the largest uncertainty among these."""
-        count = min(len(self), max(1, round(share * len(self))))
+        count = self._count(share)
         return Rate(int(self.wrong[count - 1]), count), float(self.uncertainty[count - 1])
+
+    def filter_at(self, share: float) -> float:
+        """The quality below which answers are filtered where the most certain ``share`` of them is kept."""
+        return float(self.quality[: self._count(share)].min())
+
+    def filtered_below(self, quality: float) -> Rate:
+        """The errors among the answers that a filter at a quality keeps."""
+        kept = self.quality >= quality
+        return Rate(int(np.diff(self.wrong, prepend=0)[kept].sum()), int(kept.sum()))
+
+    def _count(self, share: float) -> int:
+        return min(len(self), max(1, round(share * len(self))))

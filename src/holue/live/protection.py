@@ -32,7 +32,7 @@ from holue.store.values import Enrolled, Float32Array, SubjectId
 
 ARTIFACT = "protection"
 VARIABLE = "HOLUE_TEMPLATE_KEY"
-KEY_BYTES = 32
+KEY_BYTES, NONCE_BYTES = 32, 16
 
 
 class Rotation:
@@ -44,8 +44,8 @@ class Rotation:
     0.6
     """
 
-    def __init__(self, matrix: Float64Array) -> None:
-        self._matrix = matrix
+    def __init__(self, matrix: Float64Array, secret: bytes) -> None:
+        self._matrix, self._secret = matrix, secret
 
     @classmethod
     def of(cls, key: bytes, salt: bytes, dim: int) -> Rotation:
@@ -53,7 +53,7 @@ class Rotation:
         stream = hashlib.shake_256(b"holue rotation" + key + salt).digest(8 * dim * dim)
         uniform = (np.frombuffer(stream, "<u8") >> 11) * 2.0**-53 + 2.0**-54
         q, r = np.linalg.qr(ndtri(uniform).reshape(dim, dim))
-        return cls(q * np.sign(np.diag(r)))
+        return cls(q * np.sign(np.diag(r)), hashlib.shake_256(b"holue pictures" + key + salt).digest(KEY_BYTES))
 
     def turned(self, X: object) -> Any:
         """Rows turned, float32; what is no matrix of as many columns is returned as it is, for others to refuse."""
@@ -62,6 +62,24 @@ class Rotation:
     def turned_back(self, X: object) -> Any:
         """The rows as they were, up to rounding."""
         return self._times(X, self._matrix)
+
+    def covered(self, content: bytes) -> bytes:
+        """Bytes that are kept beside the samples, such as a picture: a nonce, then content ⊕ SHAKE-256(secret ‖ nonce).
+
+        >>> rotation = Rotation.of(bytes(32), b"salt", dim=3)
+        >>> rotation.covered(b"face") == rotation.covered(b"face"), rotation.uncovered(rotation.covered(b"face"))
+        (False, b'face')
+        """
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        return nonce + self._masked(content, nonce)
+
+    def uncovered(self, covered: bytes) -> bytes:
+        """The content of covered bytes."""
+        return self._masked(covered[NONCE_BYTES:], covered[:NONCE_BYTES])
+
+    def _masked(self, content: bytes, nonce: bytes) -> bytes:
+        mask = np.frombuffer(hashlib.shake_256(self._secret + nonce).digest(len(content)), np.uint8)
+        return (np.frombuffer(content, np.uint8) ^ mask).tobytes()
 
     def _times(self, X: object, matrix: Float64Array) -> Any:
         try:

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from holue.errors import InvalidFileError, InvalidParameterError
 
+LINKS = ("http://", "https://", "file:///")
+"""How a link to an original may begin; a script is none."""
 PREFIX = "HOLUE_SERVICE_"
 """Of the variables in the environment: ``HOLUE_SERVICE_PORT``, ``HOLUE_SERVICE_LIMITS_BODY_BYTES``."""
 
@@ -41,6 +43,10 @@ class EmbedderSettings(_Table):
     model: str = Field(description="A preset (arcface, campplus), an ONNX file with a TOML beside it, or that TOML.")
     head: str | None = Field(
         default=None, description="A head that predicts concentrations, as `holue apply` takes it; none by default."
+    )
+    detect: str | None = Field(
+        default=None,
+        description="A face detector (yunet, or its ONNX file): images are whole photographs. Without it they are aligned faces.",
     )
 
 
@@ -89,10 +95,25 @@ class ServiceSettings(_Table):
         default=None,
         description="A Ray cluster whose shards search the galleries: auto, HOST:PORT, ray://HOST:PORT or local.",
     )
+    origin_link: str | None = Field(
+        default=None,
+        description="Where the originals of samples are found, with {origin} in it: the page links to them. http, https or file.",
+    )
     limits: LimitSettings = LimitSettings()
     embedder: EmbedderSettings | None = None
     reviews: ReviewSettings = ReviewSettings()
     strangers: StrangerSettings = StrangerSettings()
+
+    @field_validator("origin_link")
+    @classmethod
+    def _check_link(cls, link: str | None) -> str | None:
+        if link is not None:
+            below = link.split("//", 1)[-1].partition("/")[2]
+            if not (link.startswith(LINKS) and link.count("{origin}") == 1 and "{origin}" in below):
+                raise ValueError(
+                    "must begin with http://, https:// or file:///, and hold {origin} once, after the host"
+                )
+        return link
 
     @classmethod
     def load(

@@ -30,6 +30,16 @@ G = "/v1/galleries/office"
 # Settings
 
 
+@pytest.mark.parametrize(
+    "link", ["javascript:alert({origin})", "https://{origin}/x", "https://archive.example/", "data:text/html,{origin}"]
+)
+def test_a_link_to_originals_is_an_address_with_the_origin_below_its_host(link: str) -> None:
+    with pytest.raises(InvalidParameterError, match="origin_link"):
+        ServiceSettings.load(galleries="a", origin_link=link, environment={})
+    fine = "https://archive.example/photos/{origin}"
+    assert ServiceSettings.load(galleries="a", origin_link=fine, environment={}).origin_link == fine
+
+
 def test_settings_come_from_the_file_then_the_environment_then_options(tmp_path: Path) -> None:
     file = tmp_path / "service.toml"
     file.write_text('galleries = "a"\nport = 1\nhost = "::1"\n[limits]\nprobes = 5\ntop_k = 6\n')

@@ -1,7 +1,7 @@
 """Chromium for the tests of the page: found in the environment, on the PATH, or where Playwright keeps its own.
 
-``python tests/service/page/chromium.py`` gets one where none is found: Playwright's download, or the system's packages where
-they may be installed.
+``python tests/service/page/chromium.py`` gets one where none is found: the system's packages where they may be installed, or
+Playwright's download.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 VARIABLE, NEEDED = "HOLUE_CHROMIUM", "HOLUE_NEED_CHROMIUM"
-LONGEST = 180
+LONGEST = 600
 """Seconds for each attempt to get one."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 NONE_FOUND = (
@@ -46,15 +46,21 @@ def _playwrights_own() -> str | None:
 
 
 def _get() -> str | None:
-    attempts = [[sys.executable, "-m", "playwright", "install", "chromium"]]
+    """The system's packages first where they may be installed: they come from a mirror that is set up; Playwright's host may not
+    be reached, and then its download waits until it is given up."""
+    attempts = []
     if os.geteuid() == 0 and shutil.which("apt-get"):
         attempts += [["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "chromium"]]
+    attempts.append([sys.executable, "-m", "playwright", "install", "chromium"])
     for command in attempts:
         print(" ".join(command), flush=True)
         try:
-            subprocess.run(command, timeout=LONGEST, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        except (OSError, subprocess.TimeoutExpired):
+            done = subprocess.run(command, timeout=LONGEST, check=False, capture_output=True, text=True)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            print(f"  {type(error).__name__}: {error}", flush=True)
             continue
+        if done.returncode:
+            print(f"  failed: {' '.join((done.stderr or done.stdout).split())[-300:]}", flush=True)
         found = find_chromium()
         if found:
             return found

@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,11 @@ class Site:
 def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return make_demo_gallery(tmp_path_factory.mktemp("page") / "galleries", subjects=SUBJECTS)
+        folder = make_demo_gallery(tmp_path_factory.mktemp("page") / "galleries", subjects=SUBJECTS)
+        opened = Service(ServiceSettings(galleries=str(folder))).open()
+        queue_examples(opened, probes=60)
+        opened.close()
+    return folder
 
 
 @pytest.fixture
@@ -73,14 +78,12 @@ def service(demo_folder: Path, tmp_path: Path) -> Iterator[Service]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         service.try_it = playing(service)
-        queue_examples(service, probes=60)
     yield service
     service.close()
 
 
-@pytest.fixture
-def site(service: Service) -> Iterator[Site]:
-    """The same on a socket."""
+@contextmanager
+def _on_socket(service: Service) -> Iterator[Site]:
     sock = bind(service.settings)
     server = uvicorn.Server(uvicorn.Config(create_app(service=service), log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
@@ -90,6 +93,19 @@ def site(service: Service) -> Iterator[Site]:
     yield Site(address_of(service.settings, sock), service)
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture
+def serve() -> Any:
+    """Serves any service on a socket, as a context."""
+    return _on_socket
+
+
+@pytest.fixture
+def site(service: Service) -> Iterator[Site]:
+    """The demo on a socket."""
+    with _on_socket(service) as site:
+        yield site
 
 
 @pytest.fixture(scope="module")  # no longer: while Playwright runs, nothing else can run an event loop

@@ -65,7 +65,7 @@ def _walk(page: Any, told: dict[str, Any], folder: Path) -> None:
         page.goto(f"{address}/{path}")
         page.wait_for_load_state("networkidle")
         if name == "try":
-            page.get_by_role("button", name="Between two").click()
+            page.get_by_role("button", name="Between two", exact=True).click()
             page.wait_for_timeout(500)
         if name == "identify":
             page.locator("#files").set_input_files(sorted(folder.glob("*.png")))

@@ -34,6 +34,8 @@ TABLE: list[tuple[str, str, set[str], dict[str, Any]]] = [
     ("POST", f"{G}/review/{{number}}/undo", REVIEWER, {}),
     ("GET", f"{G}/subjects", ALL, {}),
     ("GET", f"{G}/subjects/{{number}}", ALL, {}),
+    ("GET", f"{G}/enrol", ENROLLER, {}),
+    ("POST", f"{G}/enrol", ENROLLER, {"name": "x"}),
     ("POST", f"{G}/subjects/{{number}}/rename", ENROLLER, {"name": "x"}),
     ("POST", f"{G}/subjects/{{number}}/details", ENROLLER, {}),
     ("POST", f"{G}/subjects/{{number}}/merge", ENROLLER, {"into": "x"}),
@@ -48,6 +50,7 @@ TABLE: list[tuple[str, str, set[str], dict[str, Any]]] = [
     ("GET", f"{G}/calibration", ALL, {}),
     ("POST", f"{G}/calibration/measure", ALL, {}),
     ("POST", f"{G}/calibration/new", REVIEWER, {"source": "reviews"}),
+    ("POST", f"{G}/calibration/filter", ADMIN, {"below": "x"}),
     ("GET", f"{G}/calibration/{{number}}", REVIEWER, {}),
     ("POST", f"{G}/calibration/{{number}}/activate", ADMIN, {}),
     ("GET", f"{G}/log", AUDITOR, {}),
@@ -80,9 +83,9 @@ class Visit:
             return self.client.get(address)
         if path == "/try/answer":
             return self.client.post(address, json={"kind": "choose"}, headers={"x-form-token": self.token})
-        if path.endswith("/identify"):
+        if path.endswith(("/identify", "/enrol")):
             files = {"files": ("wrong.png", b"no image")}
-            return self.client.post(address, data={"form_token": self.token}, files=files)
+            return self.client.post(address, data={**form, "form_token": self.token}, files=files)
         return self.client.post(address, data={**form, "form_token": self.token})
 
 

@@ -12,6 +12,14 @@ from holue.errors import InvalidInputError, InvalidParameterError
 CHOICES = ("one", "largest", "central", "all")
 
 
+class FaceChoiceError(InvalidInputError):
+    """A photograph with several faces where one is meant, or without the face that was asked for; ``faces`` are those found."""
+
+    def __init__(self, text: str, origin: str, faces: Sequence[Face]) -> None:
+        super().__init__(text)
+        self.origin, self.faces = origin, tuple(faces)
+
+
 def as_choice(which: str | int) -> str | int:
     """One of ``CHOICES``, or the number of a face from the left, counted from 1.
 
@@ -37,8 +45,10 @@ def chosen(faces: Sequence[Face], which: str | int, shape: tuple[int, int], orig
         return list(range(len(faces)))
     if isinstance(which, int):
         if which > len(faces):
-            raise InvalidInputError(
-                f"{origin}: face {which} was asked for, the photograph holds {len(faces)} ({listed(faces)}); ask for another"
+            raise FaceChoiceError(
+                f"{origin}: face {which} was asked for, the photograph holds {len(faces)} ({listed(faces)}); ask for another",
+                origin,
+                faces,
             )
         return [which - 1]
     if which == "largest":
@@ -47,8 +57,10 @@ def chosen(faces: Sequence[Face], which: str | int, shape: tuple[int, int], orig
         middle = np.array([shape[1], shape[0]]) / 2
         return [int(np.argmin([np.linalg.norm(face.centre - middle) for face in faces]))]
     if len(faces) > 1:
-        raise InvalidInputError(
+        raise FaceChoiceError(
             f"{origin}: {len(faces)} faces ({listed(faces)}); say which one is meant with "
-            "which='largest', which='central' or which=1; which='all' takes each of them as a probe"
+            "which='largest', which='central' or which=1; which='all' takes each of them as a probe",
+            origin,
+            faces,
         )
     return [0]

@@ -32,9 +32,10 @@ MEDIUM = "media_id"
 
 @dataclass(frozen=True, eq=False)
 class FoundFace:
-    """A face of a photograph, its aligned crop, and its measures by name."""
+    """A face of a photograph with its number from the left, its aligned crop, and its measures by name."""
 
     face: Face
+    number: int
     crop: npt.NDArray[np.uint8]
     measures: dict[str, float]
 
@@ -55,7 +56,7 @@ def find_faces(
     found = []
     for place in chosen(faces, as_choice(which), pixels.shape[:2], origin):
         aligned = align(pixels, faces[place].points, size, origin)
-        found.append(FoundFace(faces[place], aligned.crop, measure(faces[place], aligned)))
+        found.append(FoundFace(faces[place], place + 1, aligned.crop, measure(faces[place], aligned)))
     return found
 
 
@@ -73,7 +74,7 @@ def embed_photographs(
     ``which="all"`` a sample is named after its photograph and its number in it, and its subject is "": the name of a folder
     cannot say whose faces these are.
     """
-    size, which = _template_size(embedder), as_choice(which)
+    size, which = template_size(embedder), as_choice(which)
     files: list[EmbeddingFile] = []
     skipped: list[str] = []
     for start in range(0, len(photographs), embedder.chunk_size):
@@ -119,7 +120,8 @@ def _columns(rows: Sequence[tuple[str, FoundFace]]) -> dict[str, npt.NDArray[Any
     return columns
 
 
-def _template_size(embedder: OnnxEmbedder) -> int:
+def template_size(embedder: OnnxEmbedder) -> int:
+    """The side in pixels of the aligned faces that a model reads; an error where it reads something else."""
     model_input = embedder.specification.model_input
     if not isinstance(model_input, ImageInput) or model_input.height != model_input.width:
         raise InvalidParameterError(

@@ -81,6 +81,16 @@ def answer_documents(
     ]
 
 
+def with_faces(documents: list[dict[str, Any]], probes: Probes) -> dict[str, Any]:
+    """The answers of a request; where faces were looked for, also where they are, and the photographs without one."""
+    sent = probes.files
+    if sent is None or sent.embedded.faces is None:
+        return {"answers": documents}
+    for each, rows in zip(documents, probes.of_file):
+        each["faces"] = [sent.face(row) for row in rows]
+    return {"answers": documents, "without_face": sent.without_face}
+
+
 def reasons(version: GalleryVersion, decision: str, sentence: str) -> list[str]:
     """Why an answer is uncertain, and that it was filtered."""
     found = [sentence] if sentence else []

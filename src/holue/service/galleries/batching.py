@@ -51,9 +51,12 @@ class _Waiting:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """Requests of one kind can share a scan and get the answers they would get alone."""
+        """Requests of one kind can share a scan and get the answers they would get alone.
+
+        One that came as files shares none: its answers say where in them each face is, and embedding took longer than a scan.
+        """
         action = None if self.asked is None else self.asked.action
-        return self.top_k, self.probes.rows.dtype, self.probes.concentration is None, action
+        return self.top_k, self.probes.rows.dtype, self.probes.concentration is None, action, self.probes.files
 
     @property
     def is_finished_here(self) -> bool:

@@ -1,24 +1,58 @@
-"""Embedder: images or recordings to embeddings, within limits on what a file may unpack to."""
+"""Embedder: images, photographs or recordings to embeddings, within limits on what a file may unpack to."""
 
 from __future__ import annotations
 
 import io
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from holue.embedding.faces.choice import as_choice
+from holue.embedding.faces.detector import FaceDetector
+from holue.embedding.faces.photographs import FoundFace, find_faces, template_size
 from holue.embedding.heads.apply import load_head
+from holue.embedding.inputs.image_file import FORMATS, pillow
 from holue.embedding.inputs.samples import Sample
 from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.models.embedding_file import EmbeddingFile
-from holue.errors import InvalidFileError, InvalidParameterError, MissingDependencyError
+from holue.errors import InvalidFileError, InvalidInputError, InvalidParameterError, MissingDependencyError
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.service.settings import EmbedderSettings, LimitSettings
 
 Predict = Callable[[EmbeddingFile], Float64Array]
 """The concentration of each sample of a file."""
+EVERY_FACE, ONE_FACE = "all", "one"
+"""Which faces of a photograph are meant, as in ``holue embed --which``."""
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """A file, the name it has in messages, and which of the faces in it are meant where it is a photograph."""
+
+    name: str
+    content: bytes
+    which: str | int = EVERY_FACE
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Directions (n, d), concentrations (n,) where the model predicts them, and the place of the file each row comes from.
+
+    Where faces were looked for, ``faces`` has one for each row, and ``without`` are the places of the files without a face.
+    """
+
+    rows: FloatArray
+    concentration: Float64Array | None
+    file: tuple[int, ...]
+    faces: tuple[FoundFace, ...] | None = None
+    without: tuple[int, ...] = ()
+
+
+class NoFaceError(InvalidInputError):
+    """A photograph in which no face was found."""
 
 
 class Embedder(Protocol):
@@ -32,29 +66,41 @@ class Embedder(Protocol):
     def kind(self) -> str:
         """``image`` or ``speech``."""
 
-    def embed(self, contents: Sequence[bytes]) -> tuple[FloatArray, Float64Array | None]:
-        """Directions (n, d) and, where the model predicts them, concentrations (n,)."""
+    @property
+    def finds_faces(self) -> bool:
+        """Whether images are whole photographs, in which faces are looked for."""
+
+    def embed(self, files: Sequence[SentFile]) -> Embedded:
+        """The embeddings of files: one of each, or one of each face that is meant in each photograph."""
 
 
 class FileEmbedder:
-    """An ONNX recogniser with an optional head; one file after the other, and one request at a time."""
+    """An ONNX recogniser with an optional head and an optional detector; one file after the other, one request at a time."""
 
-    def __init__(self, embedder: OnnxEmbedder, limits: LimitSettings, concentration: Predict | None = None) -> None:
+    def __init__(
+        self,
+        embedder: OnnxEmbedder,
+        limits: LimitSettings,
+        concentration: Predict | None = None,
+        detector: FaceDetector | None = None,
+    ) -> None:
         self._embedder, self._limits, self._concentration = embedder, limits, concentration
+        self._detector, self._size = detector, None if detector is None else template_size(embedder)
         self._lock = threading.Lock()  # a second run at once would only take cores from scans
 
     @classmethod
     def open(cls, settings: EmbedderSettings, limits: LimitSettings) -> FileEmbedder:
         """As the settings say; a missing or unfit model is found at once, not at the first request."""
         embedder = OnnxEmbedder.open(settings.model)
+        detector = None if settings.detect is None else FaceDetector.open(settings.detect)
         if settings.head is None:
-            return cls(embedder, limits)
+            return cls(embedder, limits, None, detector)
         head = load_head(settings.head)
         if head.output != "concentration":
             raise InvalidParameterError(
                 f"embedder.head: {settings.head} predicts {head.output!r}; the service reads heads that predict a concentration"
             )
-        return cls(embedder, limits, lambda file: head.predict_file(file).astype(np.float64))
+        return cls(embedder, limits, lambda file: head.predict_file(file).astype(np.float64), detector)
 
     @property
     def model(self) -> str:
@@ -66,29 +112,65 @@ class FileEmbedder:
         """``image`` or ``speech``."""
         return self._embedder.specification.model_input.kind
 
-    def embed(self, contents: Sequence[bytes]) -> tuple[FloatArray, Float64Array | None]:
+    @property
+    def finds_faces(self) -> bool:
+        """Whether a detector is configured."""
+        return self._detector is not None
+
+    def embed(self, files: Sequence[SentFile]) -> Embedded:
         """Directions and concentrations of files; each is measured before it is unpacked."""
         check = _check_image if self.kind == "image" else _check_recording
-        for place, content in enumerate(contents):
-            check(content, f"file {place}", self._limits)
-        samples = [_sample(place, content) for place, content in enumerate(contents)]
+        for file in files:
+            check(file.content, file.name, self._limits)
         with self._lock:
-            file = self._embedder.embed(samples)
-            kappa = None if self._concentration is None else self._concentration(file)
-        return file.directions, kappa
+            if self._detector is not None:
+                return self._faces(files, self._detector)
+            rows, kappa = self._run([Sample(file.name, "", file.name, lambda f=file: f.content) for file in files])  # type: ignore[misc]
+        return Embedded(rows, kappa, tuple(range(len(files))))
+
+    def _faces(self, files: Sequence[SentFile], detector: FaceDetector) -> Embedded:
+        """The faces that are meant, photograph by photograph: a photograph is unpacked only while it is searched."""
+        found: list[FoundFace] = []
+        place: list[int] = []
+        without: list[int] = []
+        for number, file in enumerate(files):
+            faces = _found(file, detector, self._size or 0)
+            found += faces
+            place += [number] * len(faces)
+            if not faces:
+                without.append(number)
+            if len(found) > self._limits.probes:
+                raise InvalidInputError(
+                    f"the photographs hold more than {self._limits.probes} faces; send fewer at once, or raise limits.probes"
+                )
+        if not found:
+            raise NoFaceError(
+                f"{files[0].name}: no face was found; send a photograph that shows one of at least 25 pixels, upright"
+            )
+        names = [files[number].name for number in place]
+        rows, kappa = self._run(
+            [Sample(name, "", name, lambda f=face: f.crop) for name, face in zip(names, found)]  # type: ignore[misc]
+        )
+        return Embedded(rows, kappa, tuple(place), tuple(found), tuple(without))
+
+    def _run(self, samples: Sequence[Sample]) -> tuple[FloatArray, Float64Array | None]:
+        file = self._embedder.embed(samples)
+        return file.directions, None if self._concentration is None else self._concentration(file)
 
 
-def _sample(place: int, content: bytes) -> Sample:
-    return Sample(str(place), "", f"file {place}", lambda: content)
+def _found(file: SentFile, detector: FaceDetector, size: int) -> list[FoundFace]:
+    found = find_faces(file.content, detector, which=as_choice(file.which), size=size, origin=file.name)
+    if not found and file.which != EVERY_FACE:
+        raise NoFaceError(
+            f"{file.name}: no face was found; send a photograph that shows one of at least 25 pixels, upright"
+        )
+    return found
 
 
 def _check_image(content: bytes, name: str, limits: LimitSettings) -> None:
+    Image = pillow()
     try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingDependencyError("pillow", "embed") from error
-    try:
-        with Image.open(io.BytesIO(content)) as image:  # reads the header alone
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:  # reads the header alone
             width, height = image.size
     except Exception as error:  # Pillow's readers raise whatever their format raises
         raise InvalidFileError(f"{name}: not a readable image ({type(error).__name__}); send PNG or JPEG") from None

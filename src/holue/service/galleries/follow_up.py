@@ -9,6 +9,7 @@ from holue.recognition.answer.identifications import FILTERED, REJECTED
 from holue.service.galleries.answered import Answered
 from holue.service.galleries.opened import Opened
 from holue.service.galleries.probes import Probes
+from holue.service.ledger.images import Of
 from holue.service.ledger.review_offer import Offer
 
 
@@ -20,6 +21,7 @@ def keep_for_people(
     ``places`` are those of the probes in their requests.
     """
     _queue(opened, answered, probes, documents, places)
+    _keep_pictures(opened, probes, documents)
     _keep_strangers(opened, probes, documents)
 
 
@@ -45,6 +47,21 @@ def _queue(
         return
     for row, number in zip(rows, opened.ledger.reviews.offer(offers)):
         documents[row]["review_id"] = None if number is None else f"{opened.name}.{number}"
+
+
+def _keep_pictures(opened: Opened, probes: Probes, documents: list[dict[str, Any]]) -> None:
+    """Pictures of the probes that go to review, where the gallery keeps pictures and the model reads images."""
+    sent = probes.files
+    if sent is None or sent.kind != "image" or not opened.ledger.images.kept:
+        return
+    opened.ledger.images.put(
+        Of.REVIEW,
+        {
+            int(document["review_id"].rpartition(".")[2]): sent.picture(rows[0])
+            for document, rows in zip(documents, probes.of_file)
+            if document["review_id"] is not None
+        },
+    )
 
 
 def _keep_strangers(opened: Opened, probes: Probes, documents: list[dict[str, Any]]) -> None:

@@ -4,7 +4,8 @@
 ``application/json``            ``{"probes": [[…], …], "concentration": […]}``, read as float32
 ``application/x-npy``           one array (n, d) or (d,) as numpy saves it, without pickles
 ``application/octet-stream``    float32 numbers, little-endian, row after row
-``multipart/form-data``         images or recordings; the parts of one name are samples of one probe and are pooled
+``multipart/form-data``         images or recordings; the parts of one name are samples of one probe and are pooled;
+                                where faces are looked for, each face of a photograph is a probe
 ==============================  ==================================================================================
 
 In the binary forms ``?concentration=last`` says that each row ends with its concentration.
@@ -20,14 +21,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 
 from holue.artifact.plain_array import NotPlainError, read_array
 from holue.gallery.embeddings import Embeddings, FloatArray
 from holue.gallery.pooling import pool
 from holue.service.galleries.embedder import Embedder
+from holue.service.galleries.sent_files import SentFiles, read_files
 from holue.service.http.bodies import read_json
 from holue.service.http.problems import ProblemError, of_validation, shown
 from holue.service.settings import LimitSettings
@@ -43,13 +43,19 @@ class Probes:
 
     rows: FloatArray
     concentration: Float64Array | None = None
+    files: SentFiles | None = None  # where they come from, if they came as files
+    of_file: tuple[tuple[int, ...], ...] = ()  # for each probe, the rows of ``files`` it is made of
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, rows: slice | list[int]) -> Probes:
         """Some of the probes."""
-        return Probes(self.rows[rows], None if self.concentration is None else self.concentration[rows])
+        kappa = None if self.concentration is None else self.concentration[rows]
+        if self.files is None:
+            return Probes(self.rows[rows], kappa)
+        of_file = self.of_file[rows] if isinstance(rows, slice) else tuple(self.of_file[row] for row in rows)
+        return Probes(self.rows[rows], kappa, self.files, of_file)
 
 
 class ProbeReader:
@@ -145,10 +151,8 @@ class ProbeReader:
             )  # fmt: skip
         return np.frombuffer(body, dtype="<f4").reshape(-1, width)
 
-    async def samples(
-        self, request: Request, dim: int, model: str | None
-    ) -> tuple[FloatArray, Float64Array | None, list[str]]:
-        """The files of a request, embedded one by one: rows, concentrations and names."""
+    async def files(self, request: Request, dim: int, model: str | None, *, every_face: bool = False) -> SentFiles:
+        """The files of a request, embedded one by one; ``every_face`` of a photograph, or else the one that is meant."""
         embedder = self._embedder
         if media_type(request) != MULTIPART or embedder is None:
             raise ProblemError(
@@ -162,20 +166,14 @@ class ProbeReader:
                 field="embedder.model", rule="the gallery's model", value=embedder.model,
                 way_out="send embeddings of the gallery's model, or start the service with that model",
             )  # fmt: skip
-        names, contents = await read_files(request, self._limits.probes)
-        rows, kappa = await run_in_threadpool(embedder.embed, contents)
-        if rows.shape[1] != dim:
-            raise _wrong_dimension(dim, rows.shape[1], "embedder.model")
-        return rows, kappa, names
+        sent = await read_files(request, self._limits.probes)
+        found = await run_in_threadpool(sent.embedded, embedder, every_face=every_face)
+        if found.embedded.rows.shape[1] != dim:
+            raise _wrong_dimension(dim, found.embedded.rows.shape[1], "embedder.model")
+        return found
 
     async def _embedded(self, request: Request, dim: int, model: str | None) -> Probes:
-        rows, kappa, names = await self.samples(request, dim, model)
-        distinct = list(dict.fromkeys(names))
-        if len(distinct) == len(names):
-            return Probes(rows, kappa)
-        place = [distinct.index(name) for name in names]
-        _, pooled = pool(rows, np.array(place), concentration=kappa)
-        return Probes(pooled.directions, pooled.concentrations)
+        return probes_of(await self.files(request, dim, model, every_face=True))
 
     def _check_number(self, n: int, field: str) -> None:
         if not 1 <= n <= self._limits.probes:
@@ -184,6 +182,22 @@ class ProbeReader:
                 rule=f"1 to {self._limits.probes} in one request", value=n,
                 way_out="send several requests, or raise limits.probes" if n else "send at least one",
             )  # fmt: skip
+
+
+def probes_of(sent: SentFiles) -> Probes:
+    """The probes in files: the parts of one name are samples of one, and so is each face of any other photograph."""
+    rows, kappa = sent.embedded.rows, sent.embedded.concentration
+    keys = [sent.key(row) for row in range(len(rows))]
+    made_of: dict[tuple[str, int], list[int]] = {}
+    for row, key in enumerate(keys):
+        made_of.setdefault(key, []).append(row)
+    of_file = tuple(map(tuple, made_of.values()))
+    if len(of_file) == len(rows):
+        return Probes(rows, kappa, sent, of_file)
+    order = {key: place for place, key in enumerate(made_of)}
+    place = [order[key] for key in keys]
+    _, pooled = pool(rows, np.array(place), concentration=kappa)
+    return Probes(pooled.directions, pooled.concentrations, sent, of_file)
 
 
 def _array(given: list[list[float]], dim: int, field: str) -> Float32Array:
@@ -202,27 +216,6 @@ def _sound(probes: Probes) -> Probes:
     if probes.concentration is not None or not all(0.0 < square < np.inf for square in squares.tolist()):
         Embeddings.from_samples(probes.rows, probes.concentration)
     return probes
-
-
-async def read_files(request: Request, most: int) -> tuple[list[str], list[bytes]]:
-    """The names and contents of the files of a multipart body."""
-    try:
-        form = await request.form(max_files=most, max_fields=16)
-    except (MultiPartException, ValueError, KeyError) as error:
-        raise ProblemError(
-            400, "invalid-multipart", f"the body is not multipart/form-data: {error}", field="body",
-            way_out="send files as curl -F name=@file does",
-        ) from None  # fmt: skip
-    try:
-        files = [(name, part) for name, part in form.multi_items() if isinstance(part, UploadFile)]
-        if not files:
-            raise ProblemError(
-                422, "no-probes", "the body holds no file", field="body", rule=f"1 to {most} files", value=0,
-                way_out="send files as curl -F name=@file does",
-            )  # fmt: skip
-        return [name for name, _ in files], [await part.read() for _, part in files]
-    finally:
-        await form.close()
 
 
 def media_type(request: Request) -> str:

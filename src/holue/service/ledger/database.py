@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from holue.errors import CorruptStoreError, ErasureIncompleteError, HolueError, StoreError, StoreUnavailableError
 from holue.service.ledger.statement import Statement
-from holue.service.ledger.tables import BYTES, META, METADATA, VERSION
+from holue.service.ledger.tables import ADDED, BYTES, META, METADATA, VERSION
 from holue.store.commit import CommitQueue
 from holue.store.postgres.address import SCHEMES, Address
 
@@ -246,6 +246,8 @@ class Database:
                 meta = {"version": VERSION, "secret": secrets.token_hex(32)}
                 rows = [{"key": key, "value": json.dumps(value)} for key, value in meta.items()]
                 connection.execute(sql.insert(META), rows)
+            else:
+                METADATA.create_all(connection, tables=ADDED)
             version = int(connection.execute(sql.select(META.c.value).where(META.c.key == "version")).scalar_one())
             if version > VERSION:
                 raise StoreError(f"the ledger has version {version}, this holue reads up to {VERSION}; upgrade holue")

@@ -10,6 +10,7 @@ from enum import Enum
 import sqlalchemy as sql
 
 from holue.errors import InvalidParameterError
+from holue.live.protection import Rotation
 from holue.service.ledger.database import Database
 from holue.service.ledger.tables import IMAGES, META
 
@@ -38,6 +39,8 @@ class Image:
 class Images:
     """The pictures in a ledger. Where the gallery was not made to keep pictures, none is kept.
 
+    ``rotation`` is that of a protected gallery: its key covers the pictures too.
+
     >>> with Database.of_gallery(":memory:") as database:
     ...     images = Images(database)
     ...     kept_before = images.kept
@@ -47,8 +50,8 @@ class Images:
     (False, True, b'picture')
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, *, rotation: Rotation | None = None) -> None:
+        self._database, self._rotation = database, rotation
 
     @property
     def kept(self) -> bool:
@@ -78,7 +81,14 @@ class Images:
                 raise InvalidParameterError(
                     f"picture {number} has {len(image.content)} bytes, at most {LARGEST} are kept; make it smaller"
                 )
-        rows = [{"kind": of.value, "number": number, **vars(image)} for number, image in pictures.items()]
+        rotation = self._rotation
+        rows = [
+            {
+                "kind": of.value, "number": number, "media_type": image.media_type,
+                "content": image.content if rotation is None else rotation.covered(image.content),
+            }
+            for number, image in pictures.items()
+        ]  # fmt: skip
 
         def keep(connection: sql.Connection) -> None:
             delete_images(connection, of, list(pictures))
@@ -92,7 +102,10 @@ class Images:
         query = query.where(IMAGES.c.kind == of.value, IMAGES.c.number == number)
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else Image(row.media_type, bytes(row.content))
+        if row is None:
+            return None
+        content = bytes(row.content)
+        return Image(row.media_type, content if self._rotation is None else self._rotation.uncovered(content))
 
     def present(self, of: Of, numbers: Sequence[int]) -> set[int]:
         """Those of some numbers that have a picture."""

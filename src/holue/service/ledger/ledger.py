@@ -19,6 +19,7 @@ from holue.service.ledger.idempotency import Idempotency, empty_responses
 from holue.service.ledger.images import Images, Of, delete_images
 from holue.service.ledger.keys import Keys
 from holue.service.ledger.labelled_probes import LabelledProbes
+from holue.service.ledger.measures import Measures, delete_measures
 from holue.service.ledger.recovery import Recovery
 from holue.service.ledger.review_offer import embedding_digest
 from holue.service.ledger.reviews import TABLES, Reviews, erase_subjects
@@ -52,7 +53,8 @@ class Ledger:
         self.labelled_probes = LabelledProbes(database, rotation=rotation)
         self.strangers = Strangers(database, keep=keep_strangers, rotation=rotation)
         self.idempotency = Idempotency(database)
-        self.images = Images(database)
+        self.images = Images(database, rotation=rotation)
+        self.measures = Measures(database)
         self.dismissals = Dismissals(database)
 
     @classmethod
@@ -87,7 +89,7 @@ class Ledger:
         """Delete all that concerns erased subjects, from the files too; returns the number of reviews that went.
 
         ``embeddings`` are the subjects' samples, as they are stored: probes with the same bytes go as well. ``samples`` are the
-        numbers of these samples: their pictures go.
+        numbers of these samples: their pictures and measures go.
         """
         given = [np.ascontiguousarray(one, "<f4") for one in embeddings]
         secret = self.database.secret()
@@ -97,6 +99,7 @@ class Ledger:
             gone = erase_subjects(connection, list(numbers), digests)
             erase_embeddings(connection, [one.tobytes() for one in given])
             delete_images(connection, Of.SAMPLE, samples)
+            delete_measures(connection, samples)
             forget_subjects(connection, list(numbers))
             empty_responses(connection)
             return gone

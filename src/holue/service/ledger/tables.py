@@ -174,6 +174,12 @@ IMAGES = _table(
     Column("content", LargeBinary, nullable=False),
 )
 
+MEASURES = _table(
+    "sample_measures",
+    Column("sample", WHOLE, primary_key=True, autoincrement=False),
+    Column("measures", Text, nullable=False),  # JSON
+)
+
 DISMISSED = _table(
     "dismissed_finding",
     Column("kind", Text, primary_key=True),
@@ -183,5 +189,7 @@ DISMISSED = _table(
     Column("actor", Text, nullable=False),
 )
 
+ADDED = (MEASURES,)
+"""Tables that ledgers of the first layout may lack; they are made when such a ledger is opened."""
 BYTES = {REVIEWS: "embedding", STRANGERS: "embedding", IDEMPOTENCY: "response", IMAGES: "content"}
 """Columns that may hold what an erasure has to find again: stored as they are, and left out of the planner's statistics."""

@@ -21,6 +21,7 @@ class Point:
     lower: float
     upper: float
     uncertainty: float
+    filter: float  # the quality below which the others are filtered
     x: float
     y: float
 
@@ -40,12 +41,16 @@ class Curve:
         highest = max([0.01, *(rate.upper for rate, _ in rates[len(rates) // 4 :])])
         points = tuple(
             Point(
-                share, rate.share or 0.0, rate.lower, rate.upper, uncertainty,
+                share, rate.share or 0.0, rate.lower, rate.upper, uncertainty, expected.filter_at(share),
                 round(LEFT + share * (WIDTH - LEFT - 10), 1), _height(rate.share or 0.0, highest),
             )
             for share, (rate, uncertainty) in zip(shares, rates)
         )  # fmt: skip
         return cls(points, highest)
+
+    def nearest(self, share: float) -> int:
+        """The place of the point that keeps about this share."""
+        return min(range(len(self.points)), key=lambda place: abs(self.points[place].kept - share), default=0)
 
     @property
     def line(self) -> str:

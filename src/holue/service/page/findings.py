@@ -109,7 +109,8 @@ def _moved(own: Subject, other: Subject, sample: int, probability: float) -> Car
         finding, f"A sample of {own.id} looks like {other.id}", f"Probability {probability:.2f} that its name is wrong.",
         (Side(own, sample), Side(other, None)),
         (
-            Action(f"Take it away from {own.id}", "a", {"action": "remove", **_fields(finding)}),
+            Action(f"It is {other.id}: move it", "a", {"action": "move", "owner": own.number, **_fields(finding)}),
+            Action(f"Take it away from {own.id}", "r", {"action": "remove", **_fields(finding)}),
             _dismiss(finding, "The name is right"),
         ),
     )  # fmt: skip

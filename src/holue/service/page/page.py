@@ -9,6 +9,7 @@ from holue.service.page.rendering import HERE
 from holue.service.page.screens import (
     audit,
     calibration,
+    enrolment,
     entrance,
     identify,
     keys,
@@ -19,7 +20,7 @@ from holue.service.page.screens import (
     try_screen,
 )
 
-SCREENS = (entrance, try_screen, identify, review, subjects, audit, calibration, pictures, log, keys)
+SCREENS = (entrance, try_screen, identify, review, subjects, enrolment, audit, calibration, pictures, log, keys)
 
 
 def install(app: FastAPI) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -39,12 +40,12 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Message:
-    """What was done, told on the next screen; ``undo`` is where a form goes that takes it back."""
+    """What was done, told on the next screen; ``undo`` is where a form goes that takes it back, with its ``fields``."""
 
     text: str
     kind: str = "good"
     undo: str | None = None
-    version: int | None = None
+    fields: Sequence[tuple[str, str | int]] = ()
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -55,6 +56,7 @@ class Example:
 
     name: str
     request: dict[str, Any]
+    caption: str  # what it shows, in a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +101,26 @@ class TryIt:
         surest = np.argsort(np.where(strangers.rejected, strangers.uncertainty, np.inf), kind="stable")
         first, second = self._look_alikes(known)
         return [
-            Example("A clear picture", {"kind": "choose", "first": letter}),
-            Example("A poor picture", {"kind": "choose", "first": letter, "size": self._too_small(letter)}),
-            Example("Between two", {"kind": "morph", "first": first, "second": second, "position": 0.5}),
-            Example("A stranger", {"kind": "choose", "first": _familiar([others[i] for i in surest])}),
+            Example(
+                "A clear picture",
+                {"kind": "choose", "first": letter},
+                "A clear picture of one that it knows: it is sure.",
+            ),
+            Example(
+                "A poor picture",
+                {"kind": "choose", "first": letter, "size": self._too_small(letter)},
+                "The same with few pixels: perhaps that one, perhaps nobody it knows, so it does not decide.",
+            ),
+            Example(
+                "Between two",
+                {"kind": "morph", "first": first, "second": second, "position": 0.5},
+                "A sharp picture between two that it knows: it names both and does not decide.",
+            ),
+            Example(
+                "A stranger",
+                {"kind": "choose", "first": _familiar([others[i] for i in surest])},
+                "One that it was never shown: it says so, and does not name the most similar.",
+            ),
         ]
 
     def _too_small(self, label: str) -> int:
@@ -115,18 +133,17 @@ class TryIt:
         """Two enrolled glyphs, clear by themselves, whose morph is most like both; tried among the most similar pairs."""
         clear = {str(known.subject[i]) for i in np.flatnonzero(known.accepted & (known.uncertainty < 2 * CLEAR))}
         closest = np.argsort(-known.candidate_scores[:, 1], kind="stable")
-        pairs = [tuple(known.candidate_subjects[i, :2].tolist()) for i in closest]
-        best, found = -1.0, (str(known.candidate_subjects[closest[0], 0]), str(known.candidate_subjects[closest[0], 1]))
-        for first, second in [pair for pair in pairs if clear.issuperset(pair)][:PAIRS]:
-            try:
-                answer = self.identify(self.playground.morphed(first, second, 0.5)[None])[0]
-            except InvalidInputError:
-                continue  # no font draws both
-            shares = {candidate.subject: candidate.probability for candidate in answer.candidates}
-            both = min(shares.get(first, 0.0), shares.get(second, 0.0))
-            if both > best:
-                best, found = both, (first, second)
-        return found
+        similar = [(str(one), str(other)) for one, other in known.candidate_subjects[closest, :2].tolist()]
+        drawn: list[tuple[tuple[str, str], Pixels]] = []
+        for pair in [pair for pair in similar if clear.issuperset(pair)][:PAIRS]:
+            with suppress(InvalidInputError):  # no font draws both
+                drawn.append((pair, self.playground.morphed(*pair, 0.5)))
+        if not drawn:
+            return similar[0]
+        answers = self.identify(np.stack([image for _, image in drawn]))
+        shares = [{each.subject: each.probability for each in answer.candidates} for answer in answers]
+        both = [min(share.get(pair[0], 0.0), share.get(pair[1], 0.0)) for share, (pair, _) in zip(shares, drawn)]
+        return drawn[int(np.argmax(both))][0]
 
     def _all_chosen(self, labels: list[str]) -> Pixels:
         return np.stack([self.playground.chosen(label) for label in labels])

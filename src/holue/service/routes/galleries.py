@@ -88,7 +88,7 @@ def create_gallery(
     """Create an empty gallery, where the service runs on a directory of galleries."""
     service, started = service_of(request), time.time()
     asker.require(Permission.MANAGE_GALLERIES, body.name)
-    chosen: dict[str, Any] = body.model_dump(exclude={"name", "dim", "model"}, exclude_none=True)
+    chosen: dict[str, Any] = body.model_dump(exclude={"name", "dim", "model", "keep_images"}, exclude_none=True)
     most = service.settings.limits.dimension
     if body.dim > most:
         raise ProblemError(
@@ -96,6 +96,8 @@ def create_gallery(
             value=body.dim, way_out="use a smaller embedding, or raise limits.dimension",
         )  # fmt: skip
     opened = service.galleries.create(body.name, dim=body.dim, model=body.model, **chosen)
+    if body.keep_images:
+        opened.ledger.images.start_keeping()
     service.record(asker, "create", started, opened, gallery_version=opened.live.version)
     response.headers["Location"] = f"/v1/galleries/{body.name}"
     return gallery_document(service, opened)
@@ -127,4 +129,5 @@ def gallery_document(service: Service, opened: Opened) -> GalleryDocument:
         ),
         settings=status.settings,
         embedder=embedder.kind if embedder is not None and embedder.model == status.store.model else None,
+        keep_images=opened.ledger.images.kept,
     )

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holue.service.galleries.answered import Answered
-from holue.service.galleries.answers import answer_documents, verification_document
+from holue.service.galleries.answers import answer_documents, verification_document, with_faces
 from holue.service.galleries.finishing import Asked, Finished
 from holue.service.galleries.follow_up import keep_for_people
 from holue.service.galleries.opened import Opened
@@ -32,10 +32,16 @@ router = APIRouter(route_class=StrictRoute, tags=["identification"])
 VERIFIED_AMONG = 10
 """Candidates that a verification looks at."""
 BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+FACE_FIELD = {
+    "type": "string",
+    "description": "Which face of a photograph is meant: its number from the left, largest or central; once, or for each file.",
+}
 FILES: dict[str, Any] = {
     "schema": {
         "type": "object",
-        "description": "Images or recordings; the parts of one name are samples of one probe.",
+        "description": "Images or recordings; the parts of one name are samples of one probe. In whole photographs, where the "
+        "service finds faces, each face is a probe.",
+        "properties": {"face": FACE_FIELD},
         "additionalProperties": {"type": "string", "format": "binary"},
     }
 }
@@ -97,8 +103,9 @@ async def identify(
         end = 0
         for each in asked:
             rows = slice(end, end + each.probes)
-            own, end = documents[rows], rows.stop
-            finished.append((document({"answers": own}), rows_of(opened, each, answered, probes.take(rows), own)))
+            own, sent, end = documents[rows], probes.take(rows), rows.stop
+            told = document(with_faces(own, sent))
+            finished.append((told, rows_of(opened, each, answered, sent, own)))
         return finished
 
     asked = Asked("identify", asker, current_request_id(), started, len(probes))

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from holue.service.galleries.enrolling import enrol_files
 from holue.service.galleries.opened import Opened, is_text
 from holue.service.galleries.probes import MULTIPART
 from holue.service.http.access import Asker, allowed
@@ -17,6 +18,7 @@ from holue.service.http.etags import IfMatch, check_tag
 from holue.service.http.paths import GalleryName, SubjectText
 from holue.service.http.problems import ProblemError, not_found
 from holue.service.roles import Permission
+from holue.service.routes.identify import FACE_FIELD
 from holue.service.routes.subjects import (
     BASE,
     Enroller,
@@ -42,6 +44,7 @@ FILES: dict[str, Any] = {
                 "schema": {
                     "type": "object",
                     "description": "Images or recordings of the subject.",
+                    "properties": {"face": FACE_FIELD},
                     "additionalProperties": {"type": "string", "format": "binary"},
                 }
             }
@@ -94,22 +97,22 @@ def add_samples(
 async def enroll_files(
     request: Request, gallery: GalleryName, subject: SubjectText, asker: Enroller, if_match: IfMatch = None
 ) -> Enrolled:
-    """Enrol a subject from images or recordings, or give an enrolled one more of them, where an embedder is configured."""
+    """Enrol a subject from images or recordings, or give an enrolled one more of them, where an embedder is configured.
+
+    A whole photograph, where the service finds faces, must show one face; else the field `face` says which: its number from the
+    left, `largest` or `central`, once or once for each file.
+    """
     service, started = service_of(request), time.time()
     opened = service.galleries.get(gallery)
     if not is_text(subject):
         raise not_found("subject", subject, "an id is valid Unicode without the character NUL")
-    rows, kappa, names = await service.reader.samples(request, opened.live.dim, opened.live.model)
+    sent = await service.reader.files(request, opened.live.dim, opened.live.model)
 
     def work() -> Enrolled:
-        with opened.changing:
-            found = opened.live.subject(opened.subject_id(subject))
-            if found is not None:
-                check_tag(opened.tag(found), if_match, "the subject is")
-            verb = opened.live.enroll if found is None else opened.live.add_samples
-            ids = [opened.subject_id(subject) if found is None else found.id] * len(rows)
-            done = verb(rows, ids, concentration=kappa, origin=names, model=opened.live.model, by=asker.actor)
-        action = "enroll" if found is None else "add-samples"
+        action, done = enrol_files(
+            opened, subject, sent, origins=sent.names, by=asker.actor,
+            check=lambda found: check_tag(opened.tag(found), if_match, "the subject is"),
+        )  # fmt: skip
         service.record(asker, action, started, opened, gallery_version=done.version)
         return Enrolled(**changed(opened, done.version), subjects=done.subjects.tolist(), samples=done.samples.tolist())
 

@@ -68,6 +68,23 @@ class RiskDocument(Document):
     why_not: list[str] = Field(description="Why it does not hold.", examples=[[]])
 
 
+class FaceDocument(Document):
+    """Where a face is in a photograph, and what makes it poor."""
+
+    file: str = Field(description="The name under which the photograph was sent.", examples=["party"])
+    number: int = Field(description="Its number in the photograph, counted from the left, from 1.", examples=[2])
+    box: list[float] = Field(
+        description="x, y, width and height in pixels of the upright photograph.", examples=[[74.0, 69.0, 97.0, 120.0]]
+    )
+    measures: dict[str, float] = Field(
+        description="score: the detector's; size: pixels of the photograph across the aligned face; yaw, pitch, roll in degrees; "
+        "sharpness; outside: the share of the aligned face that lies outside of the photograph.",
+        examples=[
+            {"score": 0.92, "size": 130.2, "yaw": 4.1, "pitch": -2.0, "roll": 0.5, "sharpness": 0.06, "outside": 0.0}
+        ],
+    )
+
+
 class AnswerDocument(Document):
     """The answer about one probe."""
 
@@ -96,12 +113,22 @@ class AnswerDocument(Document):
     calibrated: bool = Field(description="Whether the probabilities were learned from probes.", examples=[True])
     quality: float | None = Field(description="The method's own score; higher is more reliable.", examples=[0.93])
     model_p_unknown: float = Field(description="The class model's own p_unknown, not calibrated.", examples=[0.02])
+    faces: list[FaceDocument] = Field(
+        default=[],
+        description="The faces that the probe was made of, where the service looks for faces in photographs: one, or one of each "
+        "photograph of the same name.",
+    )
 
 
 class AnswersDocument(Document):
     """The answers about the probes of a request, in their order."""
 
     answers: list[AnswerDocument] = Field(description="One answer for each probe.")
+    without_face: list[str] = Field(
+        default=[],
+        description="The photographs in which no face was found, by the names they were sent under.",
+        examples=[[]],
+    )
 
 
 class VerificationDocument(Document):

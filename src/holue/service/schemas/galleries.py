@@ -52,6 +52,12 @@ class NewGallery(Body):
     search: Literal["exact", "float16", "int8", "binary", "approximate"] | None = Field(
         default=None, description="How the gallery is read.", examples=[None]
     )
+    keep_images: bool = Field(
+        default=False,
+        description="Keep small pictures (the aligned faces of photographs) beside the samples, for people who decide; they are "
+        "erased with their subject.",
+        examples=[False],
+    )
 
 
 class GalleryPatch(Body):
@@ -127,6 +133,7 @@ class GalleryDocument(Document):
         description="The kind of files that are embedded for it, `image` or `speech`; null where embeddings are needed.",
         examples=["image"],
     )
+    keep_images: bool = Field(description="Whether small pictures of samples are kept.", examples=[False])
 
 
 class GalleriesDocument(Document):

@@ -14,13 +14,23 @@ import typer
 
 import holue
 from holue.cli.output import print_json, say
-from holue.errors import InvalidParameterError
+from holue.errors import InvalidParameterError, MissingDependencyError
 
 if TYPE_CHECKING:
     from holue.service.ledger.ledger import Ledger
 
 IN_FLIGHT_SECONDS = 2.0
 """A change that is younger may have its row on the way."""
+
+
+def start_keeping_images(gallery: str) -> None:
+    """A new gallery keeps pictures of its samples, in the ledger of the service."""
+    if find_spec("sqlalchemy") is None:
+        raise MissingDependencyError("sqlalchemy", "serve")
+    from holue.service.ledger.ledger import Ledger
+
+    with Ledger.open(gallery) as ledger:
+        ledger.images.start_keeping()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import typer
 
 import holue
 from holue.cli.commands.gallery.samples_file import By, Damaged, DamagedGallery, Gallery, SamplesFile
-from holue.cli.commands.gallery.service_ledger import ledger_of, verify_log
+from holue.cli.commands.gallery.service_ledger import ledger_of, start_keeping_images, verify_log
 from holue.cli.output import Json, print_json, say
 from holue.errors import InvalidFileError, InvalidParameterError
 from holue.live.calibrations import LIST
@@ -39,6 +39,9 @@ def create(
         str, typer.Option(help="How an answer's reliability is judged; see `holue scores`.")
     ] = "holue-plus",
     search: Annotated[str, typer.Option(help="How it is read: exact, float16, int8, binary or approximate.")] = "exact",
+    keep_images: Annotated[
+        bool, typer.Option("--keep-images", help="A service keeps small pictures of samples, for people who decide.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Create an empty gallery. Dimension and model hold for its whole life; embeddings of another model are refused.
@@ -61,6 +64,8 @@ def create(
     }
     with holue.open(gallery, create=True, dim=dim, model=model, **settings) as opened:
         status = opened.status()
+    if keep_images:
+        start_keeping_images(gallery)
     if json:
         print_json(status.to_dict())
         return

@@ -15,6 +15,7 @@ from holue.service.http.paths import GalleryName
 from holue.service.http.problems import not_found
 from holue.service.ledger.dismissals import Finding
 from holue.service.page.findings import Card, cards
+from holue.service.page.moving import move_samples, undoable
 from holue.service.page.rendering import Message, redirect, render
 from holue.service.page.screens import address_of
 from holue.service.page.screens.pictures import sample_picture
@@ -65,6 +66,7 @@ def answer(
     kind: Annotated[str, Form(max_length=20)],
     first: Annotated[int, Form()],
     second: Annotated[int, Form()],
+    owner: Annotated[int, Form()] = 0,
 ) -> Response:
     """Carry out what was decided about a finding; it can be undone."""
     visitor.asker.require(Permission.AUDIT, gallery)
@@ -75,19 +77,34 @@ def answer(
     if action == "dismiss":
         with service.recording(visitor.asker, "dismiss-finding", started, opened):
             opened.ledger.dismissals.add(finding, by=actor)
-        return redirect(here, Message("Noted; it will not be asked again."))
+        again: list[tuple[str, str | int]] = [
+            ("action", "ask-again"),
+            ("kind", kind),
+            ("first", first),
+            ("second", second),
+        ]
+        return redirect(here, Message("Noted; it will not be asked again.", undo=f"{here}/answer", fields=again))
+    if action == "ask-again":
+        with service.recording(visitor.asker, "ask-finding-again", started, opened):
+            opened.ledger.dismissals.remove(finding)
+        return redirect(here, Message("The finding is back."))
     with opened.changing:
         if action == "merge":
             one, other = _numbered(opened, first), _numbered(opened, second)
-            version = opened.live.merge([other.id], into=one.id, by=actor)
+            versions: tuple[int, ...] = (opened.live.merge([other.id], into=one.id, by=actor),)
             text = f"{other.id} is now part of {one.id}."
         elif action == "remove" and kind == "mislabelled":
-            version = opened.live.remove_samples([first], by=actor)
+            versions = (opened.live.remove_samples([first], by=actor),)
             text = "The sample was taken away."
+        elif action == "move" and kind == "mislabelled":
+            other = _numbered(opened, second)
+            versions = move_samples(opened, _numbered(opened, owner), [first], str(other.id), by=actor)
+            text = f"The sample was moved to {other.id}."
         else:
-            raise InvalidParameterError(f"action must be merge, remove or dismiss, got {action!r}")
-    service.record(visitor.asker, action, started, opened, gallery_version=version)
-    return redirect(here, Message(text, undo=address_of(gallery, "undo"), version=version))
+            raise InvalidParameterError(f"action must be merge, move, remove, dismiss or ask-again, got {action!r}")
+    for version in versions:
+        service.record(visitor.asker, action, started, opened, gallery_version=version)
+    return redirect(here, undoable(gallery, text, versions, to="audit"))
 
 
 def _headline(opened: Opened) -> str:

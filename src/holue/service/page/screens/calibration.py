@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from starlette.responses import Response
 
 from holue.errors import HolueError, InvalidParameterError
 from holue.live.calibrations import CalibrationEntry
-from holue.live.expected_errors import Rate
+from holue.live.expected_errors import ExpectedErrors, Rate
 from holue.live.preview import CalibrationPreview, Rates
 from holue.service.calibration import calibrate_from_reviews
 from holue.service.galleries.answers import risk_of
@@ -90,9 +91,81 @@ def activate(request: Request, visitor: Visiting, gallery: GalleryName, number: 
     visitor.asker.require(Permission.ACTIVATE, gallery)
     service, started = service_of(request), time.time()
     opened = service.galleries.get(gallery)
+    before = opened.live.current.calibration
     opened.live.activate(number, by=visitor.asker.actor)
     service.record(visitor.asker, "activate-calibration", started, opened, item=number)
-    return redirect(address_of(gallery, "calibration"), Message(f"Calibration {number} answers now."))
+    here = address_of(gallery, "calibration")
+    undo = None if before is None or before == number else f"{here}/{before}/activate"
+    return redirect(here, Message(f"Calibration {number} answers now.", undo=undo))
+
+
+@router.post(BASE + "/filter")
+def set_filter(
+    request: Request,
+    visitor: Visiting,
+    gallery: GalleryName,
+    kept: Annotated[int | None, Form(ge=0)] = None,
+    below: Annotated[str, Form(max_length=40)] = "",
+) -> Response:
+    """Filter the answers that the handle leaves out, or those below a quality; "none" is the certified filter, or no filter."""
+    visitor.asker.require(Permission.MANAGE_GALLERIES, gallery)
+    service, started = service_of(request), time.time()
+    opened = service.galleries.get(gallery)
+    with opened.changing:
+        expected, before = opened.expected, opened.live.settings.filter_below
+        if kept is not None:
+            if expected is None:
+                raise InvalidParameterError("no errors were measured yet; measure what errors to expect first")
+            points = Curve.of(expected).points
+            chosen: float | None = points[min(kept, len(points) - 1)].filter
+        else:
+            chosen = _filter_value(below)
+        opened.live.change_settings(by=visitor.asker.actor, filter_below=chosen)
+    service.record(visitor.asker, "change-settings", started, opened, gallery_version=opened.live.version)
+    here = address_of(gallery, "calibration")
+    text = f"{_filter_told(opened, chosen)} Before: {_filter_told(opened, before)}"
+    return redirect(
+        here, Message(text, undo=f"{here}/filter", fields=[("below", "none" if before is None else repr(before))])
+    )
+
+
+def _filter_value(text: str) -> float | None:
+    if text == "none":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InvalidParameterError(f"below must be a number, or none, got {text!r}")
+    return value
+
+
+def _kept_now(opened: Opened, expected: ExpectedErrors) -> float:
+    """The share of the measured answers that the filter of now keeps."""
+    state = opened.live.current.state
+    below = -math.inf if state is None else state.filter_threshold(opened.live.settings.filter_below)
+    return expected.filtered_below(below).answers / len(expected)
+
+
+def _filter_told(opened: Opened, set_by_hand: float | None) -> str:
+    """What a filter does, measured on the enrolled samples where that was done."""
+    state, expected = opened.live.current.state, opened.expected
+    below = -math.inf if state is None else state.filter_threshold(set_by_hand)
+    if not math.isfinite(below):
+        said = "No answer is filtered"
+    else:
+        said = f"Answers of quality below {below:.3f} are filtered"
+    if expected is None or not len(expected):
+        return f"{said}."
+    kept = expected.filtered_below(below)
+    share = 1 - kept.answers / len(expected)
+    errors = (
+        "no answer is left"
+        if kept.share is None
+        else f"{kept.share:.1%} errors among the rest ({kept.lower:.1%} to {kept.upper:.1%})"
+    )
+    return f"{said}: {share:.0%} of them, and {errors}."
 
 
 async def _long(request: Request, opened: Opened, work: Callable[[], None], done: Message | None) -> Response:
@@ -114,19 +187,21 @@ def _screen(request: Request, visitor: Visitor, opened: Opened, preview: Calibra
     gallery, current = opened.name, opened.live.current
     point = None if current.state is None else current.state.operating_point
     expected = opened.expected
+    curve = None if expected is None or not len(expected) else Curve.of(expected)
     return render(
         request, "calibration.html.jinja", visitor, title="Calibration", gallery=gallery,
         here=address_of(gallery, "calibration"), risk=risk_of(current),
         threshold=None if point is None else point.threshold,
-        expected=None if expected is None else {
+        expected=None if expected is None or curve is None else {
             "fpir": _rate(expected.fpir), "fnir": _rate(expected.fnir),
             "old": expected.version != current.version or expected.calibration != current.calibration,
             "same_samples": expected.source == "leave-one-out",
             "broken": point is not None and point.target_fpir is not None and expected.fpir.lower > point.target_fpir,
         },
-        curve=None if expected is None else Curve.of(expected),
-        points=None if expected is None else json.dumps([vars(point) for point in Curve.of(expected).points]),
-        found=found_so_far(promise_check(opened)),
+        curve=curve, points=None if curve is None else json.dumps([vars(point) for point in curve.points]),
+        handle_at=None if expected is None or curve is None else curve.nearest(_kept_now(opened, expected)),
+        found=found_so_far(promise_check(opened)), filter_now=_filter_told(opened, opened.live.settings.filter_below),
+        may_filter=visitor.may(Permission.MANAGE_GALLERIES, gallery),
         calibrations=[_row(gallery, entry) for entry in reversed(opened.live.calibrations())],
         may_calibrate=visitor.may(Permission.CALIBRATE, gallery), may_activate=visitor.may(Permission.ACTIVATE, gallery),
         preview=None if preview is None else _previewed(preview),

@@ -12,26 +12,48 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from holue.embedding.faces.measures import MEASURES
 from holue.errors import HolueError
 from holue.service.galleries.answers import answer_documents
 from holue.service.galleries.finishing import Asked
 from holue.service.galleries.follow_up import keep_for_people
-from holue.service.galleries.opened import Opened
 from holue.service.http.logs import current_request_id
 from holue.service.http.paths import GalleryName
-from holue.service.ledger.images import Of
+from holue.service.http.problems import ProblemError
+from holue.service.page.photographs import POLICY, in_page, photographs, quality
 from holue.service.page.rendering import render
 from holue.service.page.uploads import Uploaded, read_uploads, received
 from holue.service.page.visitor import PageRoute, Visiting, Visitor
 from holue.service.roles import Permission
 from holue.service.routes.identify import rows_of
-from holue.service.service import Service, service_of
+from holue.service.service import service_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 ADDRESS = "/galleries/{gallery:segment}/identify"
-SHOWN = 3
-"""Candidates in the table."""
-COLUMNS = ("probe", "decision", "subject", "uncertainty", "reason", "p_unknown", "candidate", "probability", "score")
+SHOWN, PICTURED = 3, 60
+"""Candidates in the table, and rows of it with a picture."""
+COLUMNS = (
+    "probe",
+    "decision",
+    "subject",
+    "uncertainty",
+    "reason",
+    "p_unknown",
+    "candidate",
+    "probability",
+    "score",
+    "x",
+    "y",
+    "width",
+    "height",
+    *(f"face_{name}" for name in MEASURES),
+)
+TAKEN = {
+    "photograph": ("Photographs, or a file of embeddings (.npz)", "image/*,.npz"),
+    "image": ("Images, or a file of embeddings (.npz)", "image/*,.npz"),
+    "speech": ("Recordings, or a file of embeddings (.npz)", "audio/*,.npz"),
+}
+"""What is asked for, by what the service's model reads."""
 
 
 @router.get(ADDRESS)
@@ -54,9 +76,9 @@ async def identify(
     opened = service.galleries.get(gallery)
     try:
         uploaded = await run_in_threadpool(
-            read_uploads, await received(files), service.embedder, opened.live.dim, service.settings.limits.probes
+            read_uploads, await received(files), service.embedder, opened, service.settings.limits.probes
         )
-    except HolueError as error:
+    except (HolueError, ProblemError) as error:
         return _screen(request, visitor, gallery, problem=str(error))
     answered = await opened.batcher.identify(uploaded.probes, SHOWN + 2)
     request_id = current_request_id()
@@ -67,14 +89,13 @@ async def identify(
             opened, answered.version, uploaded.probes, answered.answers, [request_id] * asked.probes
         )
         keep_for_people(opened, answered, uploaded.probes, documents, range(len(documents)))
-        _keep_pictures(opened, uploaded, documents)
         opened.log.append(rows_of(opened, asked, answered, uploaded.probes, documents))
         return documents
 
     documents = await run_in_threadpool(finish)
     if save == "csv":
-        return _csv(uploaded.names, documents)
-    return _screen(request, visitor, gallery, uploaded=uploaded, documents=documents)
+        return _csv(uploaded, documents)
+    return await run_in_threadpool(_screen, request, visitor, gallery, uploaded=uploaded, documents=documents)
 
 
 def _screen(
@@ -87,23 +108,39 @@ def _screen(
     documents: list[dict[str, Any]] | None = None,
 ) -> Response:
     visitor.asker.require(Permission.IDENTIFY, gallery)
-    kind = _kind(service_of(request))
-    rows = [_row(name, each) for name, each in zip(uploaded.names, documents or [])] if uploaded else []
+    embedder = service_of(request).embedder
+    kind = "" if embedder is None else "photograph" if embedder.finds_faces else embedder.kind
+    rows = [] if uploaded is None else _rows(uploaded, documents or [])
+    sent = None if uploaded is None else uploaded.probes.files
     counts = {
         decision: sum(row["decision"] == decision for row in rows) for decision in ("accepted", "rejected", "filtered")
     }
-    return render(
+    takes, accepts = TAKEN.get(kind, ("A file of embeddings (.npz), as holue embed writes it", ".npz"))
+    response = render(
         request, "identify.html.jinja", visitor, title="Identify", gallery=gallery, problem=problem, answers=rows,
-        takes={"image": "Images, or a file of embeddings (.npz)", "speech": "Recordings, or a file of embeddings (.npz)"}.get(
-            kind, "A file of embeddings (.npz), as holue embed writes it"
-        ),
-        accepts={"image": "image/*,.npz", "speech": "audio/*,.npz"}.get(kind, ".npz"),
+        takes=takes, accepts=accepts, measured=any(row["quality"] for row in rows),
+        calibrated=all(each["calibrated"] for each in documents or []),
+        pictured=any(row["picture"] for row in rows),
+        without_face=[] if sent is None else sent.without_face,
+        photographs=[] if uploaded is None or sent is None else photographs(sent, uploaded.probes.of_file, rows),
         summary="{accepted} recognised, {rejected} nobody enrolled, {filtered} too uncertain to decide.".format(**counts),
     )  # fmt: skip
+    if sent is not None:
+        response.headers["Content-Security-Policy"] = POLICY
+    return response
 
 
-def _kind(service: Service) -> str:
-    return "" if service.embedder is None else service.embedder.kind
+def _rows(uploaded: Uploaded, documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    sent = uploaded.probes.files
+    found = [_row(name, each) for name, each in zip(uploaded.names, documents)]
+    for place, row in enumerate(found):
+        row |= {"picture": None, "quality": None}
+        if sent is not None:
+            first = uploaded.probes.of_file[place][0]
+            row["quality"] = quality(sent, first)
+            if sent.kind == "image" and place < PICTURED:
+                row["picture"] = in_page(sent.picture(first))
+    return found
 
 
 def _row(name: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -117,26 +154,20 @@ def _row(name: str, document: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _keep_pictures(opened: Opened, uploaded: Uploaded, documents: list[dict[str, Any]]) -> None:
-    """Pictures of the probes that go to review, where the gallery keeps pictures."""
-    found = {
-        int(document["review_id"].rpartition(".")[2]): picture
-        for document, picture in zip(documents, uploaded.pictures)
-        if document["review_id"] is not None and picture is not None
-    }
-    opened.ledger.images.put(Of.REVIEW, found)
-
-
-def _csv(names: tuple[str, ...], documents: list[dict[str, Any]]) -> Response:
+def _csv(uploaded: Uploaded, documents: list[dict[str, Any]]) -> Response:
     stream = io.StringIO()
     writer = csv.writer(stream)
     writer.writerow(COLUMNS)
-    for name, each in zip(names, documents):
+    sent = uploaded.probes.files
+    for place, (name, each) in enumerate(zip(uploaded.names, documents)):
+        face = None if sent is None else sent.face(uploaded.probes.of_file[place][0])
         best = each["candidates"][0] if each["candidates"] else {}
         writer.writerow(
             [
                 *map(_plain, (name, each["decision"], each["subject"])), each["uncertainty"], _plain("; ".join(each["reasons"])),
                 each["p_unknown"], _plain(best.get("subject")), best.get("probability"), best.get("score"),
+                *(face["box"] if face is not None else [None] * 4),
+                *(None if face is None else face["measures"][name] for name in MEASURES),
             ]
         )  # fmt: skip
     return Response(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query
 from starlette.requests import Request
@@ -15,13 +15,15 @@ from holue.errors import InvalidParameterError
 from holue.service.galleries.opened import Opened
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import not_found
+from holue.service.page.moving import move_samples, undoable
+from holue.service.page.quality import link_to_original, poorness, quality_text
 from holue.service.page.rendering import Message, day, redirect, render
 from holue.service.page.screens import address_of
 from holue.service.page.screens.pictures import sample_picture
 from holue.service.page.visitor import PageRoute, Visiting, Visitor
 from holue.service.roles import Permission
 from holue.service.service import service_of
-from holue.store.values import Sample, Subject
+from holue.store.values import Subject
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 BASE = "/galleries/{gallery:segment}/subjects"
@@ -29,6 +31,8 @@ A_PAGE = 50
 SEARCHED = 20_000
 """Subjects that one search looks at; the next page goes on from there."""
 Text = Annotated[str, Form(max_length=200)]
+Versions = int | tuple[int, ...]
+"""The version that a change made, or several where it took more than one step."""
 
 
 @router.get(BASE)
@@ -55,6 +59,7 @@ def subjects(
     query = f"search={search}&" if search else ""
     return render(
         request, "subjects.html.jinja", visitor, title="Subjects", gallery=gallery, subjects=rows, search=search.strip(),
+        may_enrol=visitor.may(Permission.ENROLL, gallery), enrol=address_of(gallery, "enrol"),
         first=here if after else None, next=None if following is None else f"{here}?{query}after={following}",
     )  # fmt: skip
 
@@ -64,11 +69,14 @@ def subject(request: Request, visitor: Visiting, gallery: GalleryName, number: i
     """One subject with its samples."""
     opened = _opened(request, visitor, gallery)
     found = _subject(opened, number)
-    samples = sorted(opened.live.samples(found.id), key=_quality)
-    here = address_of(gallery, "subjects", number)
+    samples = opened.live.samples(found.id)
+    measures = opened.ledger.measures.of([sample.number for sample in samples])
+    samples.sort(key=lambda sample: poorness(sample, measures.get(sample.number)))
+    link, here = service_of(request).settings.origin_link, address_of(gallery, "subjects", number)
     return render(
         request, "subject.html.jinja", visitor, title=str(found.id), gallery=gallery, here=here,
-        back=address_of(gallery, "subjects"), may_change=visitor.may(Permission.ENROLL, gallery),
+        back=address_of(gallery, "subjects"), add=address_of(gallery, "enrol") + f"?subject={number}",
+        may_change=visitor.may(Permission.ENROLL, gallery),
         may_erase=visitor.may(Permission.ERASE, gallery),
         subject={
             "name": str(found.id), "number": number, "retain_until": day(found.retain_until), "consent": found.consent,
@@ -77,7 +85,7 @@ def subject(request: Request, visitor: Visiting, gallery: GalleryName, number: i
         samples=[
             {
                 "number": sample.number, "picture": sample_picture(opened, sample.number), "origin": sample.origin,
-                "quality": _quality_text(sample), "link": None,
+                "quality": quality_text(sample, measures.get(sample.number)), "link": link_to_original(link, sample.origin),
             }
             for sample in samples
         ],
@@ -137,21 +145,20 @@ def samples(
     sample: Annotated[list[int] | None, Form()] = None,
     new: Text = "",
 ) -> Response:
-    """Marked samples are taken away, or go to a new subject."""
+    """Marked samples are taken away, or go to another subject, a new one where nobody has that name."""
     if not sample:
         raise InvalidParameterError("no sample is marked; mark at least one")
 
-    def change(opened: Opened, found: Subject) -> tuple[int, str]:
+    def change(opened: Opened, found: Subject) -> tuple[Versions, str]:
         own = {each.number for each in opened.live.samples(found.id)}
         if not own.issuperset(sample):
             raise InvalidParameterError(
                 f"sample {min(set(sample) - own)} is not one of {found.id}; open the subject again"
             )
         if action == "split":
-            name = opened.subject_id(new.strip())
             if not new.strip():
-                raise InvalidParameterError("the new subject has no name; give it one")
-            return opened.live.split(found.id, sample, new=name, by=visitor.asker.actor), f"Moved to {name}."
+                raise InvalidParameterError("the other subject has no name; give it one")
+            return move_samples(opened, found, sample, new.strip(), by=visitor.asker.actor), f"Moved to {new.strip()}."
         return opened.live.remove_samples(sample, by=visitor.asker.actor), "Taken away."
 
     return _changed(request, visitor, gallery, number, "split" if action == "split" else "remove", change, stays=True)
@@ -183,14 +190,22 @@ def erase(request: Request, visitor: Visiting, gallery: GalleryName, number: int
 
 
 @router.post("/galleries/{gallery:segment}/undo")
-def undo(request: Request, visitor: Visiting, gallery: GalleryName, version: Annotated[int, Form()]) -> Response:
-    """A change is taken back."""
+def undo(
+    request: Request,
+    visitor: Visiting,
+    gallery: GalleryName,
+    version: Annotated[list[int], Form()],
+    to: Annotated[Literal["subjects", "audit"], Form()] = "subjects",
+) -> Response:
+    """A change is taken back; one of several versions from the last to the first."""
     service, started = service_of(request), time.time()
     visitor.asker.require(Permission.ENROLL, gallery)
     opened = service.galleries.get(gallery)
-    now = opened.live.undo(version, by=visitor.asker.actor)
-    service.record(visitor.asker, "undo", started, opened, gallery_version=now)
-    return redirect(address_of(gallery, "subjects"), Message("The change was undone."))
+    with opened.changing:
+        for each in sorted(version, reverse=True):
+            now = opened.live.undo(each, by=visitor.asker.actor)
+            service.record(visitor.asker, "undo", started, opened, gallery_version=now)
+    return redirect(address_of(gallery, to), Message("The change was undone."))
 
 
 def _opened(request: Request, visitor: Visitor, gallery: str) -> Opened:
@@ -211,7 +226,7 @@ def _changed(
     gallery: str,
     number: int,
     action: str,
-    change: Callable[[Opened, Subject], tuple[int, str]],
+    change: Callable[[Opened, Subject], tuple[Versions, str]],
     *,
     stays: bool = False,
 ) -> Response:
@@ -220,10 +235,12 @@ def _changed(
     visitor.asker.require(Permission.ENROLL, gallery)
     opened = service.galleries.get(gallery)
     with opened.changing:
-        version, text = change(opened, _subject(opened, number))
-    service.record(visitor.asker, action, started, opened, gallery_version=version)
+        made, text = change(opened, _subject(opened, number))
+    versions = (made,) if isinstance(made, int) else made
+    for version in versions:
+        service.record(visitor.asker, action, started, opened, gallery_version=version)
     address = address_of(gallery, "subjects", number) if stays else address_of(gallery, "subjects")
-    return redirect(address, Message(text, undo=address_of(gallery, "undo"), version=version))
+    return redirect(address, undoable(gallery, text, versions))
 
 
 def _page(opened: Opened, search: str, after: int) -> tuple[list[Subject], int | None]:
@@ -245,14 +262,6 @@ def _page(opened: Opened, search: str, after: int) -> tuple[list[Subject], int |
         if len(found) < 1000 and len(matching) < A_PAGE:
             return matching, None
     return matching, after
-
-
-def _quality(sample: Sample) -> float:
-    return float("-inf") if sample.concentration is None else sample.concentration
-
-
-def _quality_text(sample: Sample) -> str:
-    return "quality unknown" if sample.concentration is None else f"concentration {sample.concentration:.0f}"
 
 
 def _time(text: str) -> float | None:

@@ -1,4 +1,4 @@
-// Identify: files can be dropped; they go with the form as if they had been chosen.
+// Files can be dropped; they are as if they had been chosen. To identify them that is all it takes.
 const drop = document.getElementById("drop");
 const input = document.getElementById("files");
 
@@ -9,5 +9,5 @@ for (const name of ["dragleave", "drop"]) drop.addEventListener(name, () => drop
 drop.addEventListener("drop", (event) => {
   event.preventDefault();
   input.files = event.dataTransfer.files;
-  if (input.files.length) document.getElementById("files-form").requestSubmit();
+  if (input.files.length && !drop.dataset.keep) document.getElementById("files-form").requestSubmit();
 });

@@ -61,6 +61,7 @@ function turnTo(kind) {
     tab.tabIndex = chosen ? 0 : -1;
     byId(tab.getAttribute("aria-controls")).hidden = !chosen;
   }
+  byId("try").dataset.kind = kind;
   ink.hidden = byId("small").hidden = kind !== "draw";
   byId("hint").hidden = kind !== "draw" || state.inked;
 }
@@ -145,22 +146,83 @@ for (const button of document.querySelectorAll("[data-character]")) {
 for (const id of ["size", "blur", "noise", "cover", "position", "first", "second"]) byId(id).addEventListener("input", update);
 byId("clear").addEventListener("click", () => { wipe(); update(); });
 
-for (const button of document.querySelectorAll("[data-example]")) {
-  button.addEventListener("click", () => {
-    const example = JSON.parse(button.dataset.example);
-    clean();
-    turnTo(example.kind);
-    if (example.kind === "choose") choose(example.first);
-    if (example.kind === "morph") {
-      byId("first").value = example.first;
-      byId("second").value = example.second;
-      byId("position").value = example.position;
-    }
-    byId("size").value = SIZE - (example.size ?? SIZE);
-    byId("noise").value = example.noise ?? 0;
+const examples = [...document.querySelectorAll("[data-example]")];
+const requestOf = (button) => JSON.parse(button.dataset.example);
+
+function mark(example) {
+  for (const button of examples) button.setAttribute("aria-pressed", String(button === example));
+  byId("caption").textContent = example ? example.dataset.caption : "";
+}
+
+function press(button) {
+  const example = requestOf(button);
+  mark(button);
+  clean();
+  turnTo(example.kind);
+  if (example.kind === "choose") choose(example.first);
+  if (example.kind === "morph") {
+    byId("first").value = example.first;
+    byId("second").value = example.second;
+    byId("position").value = example.position;
+  }
+  byId("size").value = SIZE - (example.size ?? SIZE);
+  byId("noise").value = example.noise ?? 0;
+  update();
+}
+
+for (const button of examples) button.addEventListener("click", () => press(button));
+
+// Watching: the four examples one after the other, each slider moved as a visitor would. Any touch ends it.
+
+const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+const watchButton = byId("watch");
+let showing = null;
+
+const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
+function stop() {
+  showing = null;
+  watchButton.textContent = "▶ Watch";
+  watchButton.setAttribute("aria-pressed", "false");
+}
+
+async function slide(mine, id, from, to, milliseconds) {
+  const steps = still ? 1 : 25;
+  for (let step = 1; step <= steps && showing === mine; step++) {
+    byId(id).value = from + ((to - from) * step) / steps;
     update();
-  });
+    await pause(milliseconds / steps);
+  }
+}
+
+async function watch() {
+  const mine = showing = {};
+  watchButton.textContent = "■ Stop";
+  watchButton.setAttribute("aria-pressed", "true");
+  for (const button of examples) {
+    if (showing !== mine) return;
+    const { kind, size } = requestOf(button);
+    press(button);
+    if (kind === "morph") {
+      await slide(mine, "position", 0, 0.5, 2500);
+      await pause(2000);
+      await slide(mine, "position", 0.5, 1, 2500);
+    } else if (size) {
+      await slide(mine, "size", 0, SIZE - size, 2500);
+    }
+    await pause(2500);
+  }
+  if (showing === mine) stop();
+}
+
+watchButton.addEventListener("click", () => (showing ? stop() : watch()));
+for (const name of ["pointerdown", "keydown"]) {
+  document.addEventListener(name, (event) => { if (showing && !watchButton.contains(event.target)) stop(); });
+}
+for (const touched of document.querySelectorAll(".try input, .try select, [role=tab], [data-character]")) {
+  touched.addEventListener("input", () => mark(null));
+  touched.addEventListener("click", () => mark(null));
 }
 
 wipe();
-document.querySelector("[data-example]").click();
+press(examples[0]);
