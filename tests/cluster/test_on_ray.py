@@ -17,7 +17,7 @@ from holue.cluster.cluster_search import ClusterSearch
 from holue.cluster.local_ray import LocalRay
 from holue.errors import IncompleteSearchError
 from holue.evidence.link import power_link
-from holue.live.calibrations import Calibrations
+from holue.live.calibration.calibrations import Calibrations
 from holue.live.clustered import ClusterAddress
 from holue.live.live_gallery import LiveGallery
 from holue.recognition.answer.identifications import Identifications

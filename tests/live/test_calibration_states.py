@@ -13,7 +13,7 @@ import pytest
 
 import holue
 from holue.errors import ConflictError, InvalidParameterError, NotCalibratedError
-from holue.live.calibrations import Calibrations
+from holue.live.calibration.calibrations import Calibrations
 from holue.live.live_gallery import LiveGallery
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.calibration.drift import DriftMonitor

@@ -50,6 +50,7 @@ def error_of(status: int, document: dict[str, Any]) -> tree.HolueError:
     detail = str(document.get("detail") or f"the service answered {status}")
     if kind == "cannot-certify":
         counts: dict[str, Any] = {name: document.get(name) for name in CannotCertifyError.COUNTS}
-        return CannotCertifyError(detail, **counts)
+        low, high = counts["needed_range"] or (None, None)
+        return CannotCertifyError(detail, **{**counts, "needed_range": (low, high)})
     known = KINDS.get(kind)
     return ServiceError(detail, status, document) if known is None else known(detail)

@@ -14,6 +14,7 @@ STRIPE = 1024
 def shard_of(numbers: Numbers, n_shards: int) -> Numbers:
     """The shard of each number.
 
+    >>> import numpy as np
     >>> shard_of(np.array([0, 1023, 1024, 2048]), 2).tolist()
     [0, 0, 1, 0]
     """

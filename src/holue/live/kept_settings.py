@@ -31,6 +31,13 @@ def keep_settings(store: Store, given: Mapping[str, Any], *, by: str | None = No
     store.put_artifact(NAME, json.dumps(plain_settings(settings), allow_nan=False).encode(), by=by)
 
 
+def keep_changed(store: Store, now: Settings, given: Mapping[str, Any], *, by: str | None = None) -> None:
+    """Store other values of some settings that can change."""
+    for name in given.keys() - set(CHANGEABLE):
+        raise InvalidParameterError(f"{name!r} holds for the gallery's whole life; {', '.join(CHANGEABLE)} can change")
+    keep_settings(store, {**plain_settings(now), **given}, by=by)
+
+
 def check_settings(given: Mapping[str, Any], model: str | None) -> None:
     """Refuse a setting that a new gallery cannot have, before anything of it is made."""
     _checked({**DEFAULTS, **given}, model)

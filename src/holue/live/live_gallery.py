@@ -12,19 +12,18 @@ from holue.errors import (
     CorruptStoreError,
     InvalidConcentrationError,
     InvalidEmbeddingsError,
-    InvalidParameterError,
 )
 from holue.gallery.gallery import Gallery
-from holue.live.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
-from holue.live.certifying import certified
+from holue.live.calibration.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
+from holue.live.calibration.certifying import certified
+from holue.live.calibration.expected_errors import ExpectedErrors
+from holue.live.calibration.learning import learn, made_from
+from holue.live.calibration.own_samples import gathered_samples, left_out
+from holue.live.calibration.preview import CalibrationPreview, preview_left_out, preview_probes
 from holue.live.clustered import Joining
-from holue.live.expected_errors import ExpectedErrors
 from holue.live.follower import Follower
-from holue.live.kept_settings import CHANGEABLE, keep_settings, settings_of
-from holue.live.learning import learn, made_from
+from holue.live.kept_settings import keep_changed, settings_of
 from holue.live.missing import Missing
-from holue.live.own_samples import gathered_samples, left_out
-from holue.live.preview import CalibrationPreview, preview_left_out, preview_probes
 from holue.live.protection import ProtectedStore, rotation_of
 from holue.live.status import LiveStatus
 from holue.live.template_cache import TemplateCache
@@ -32,11 +31,8 @@ from holue.live.templates import built
 from holue.live.version import GalleryVersion
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.audit.audit import GalleryAudit, audit_gallery
-from holue.recognition.calibration.doubts import CalibrationWarning
-from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
-from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.recognition.state.state_cell import StateCell
 from holue.store.closing import Closing
 from holue.store.protocol import Store
@@ -53,13 +49,13 @@ class LiveGallery(Closing):
 
     >>> import holue
     >>> with holue.open(":memory:", dim=4, method="galue", threshold=0.8) as gallery:
-    ...     enrolled = gallery.enroll(np.eye(4), ["ann", "bob", "cay", "dan"])
+    ...     enrolled = gallery.enroll([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]], ["ann", "bob", "dan"])
     ...     removed = gallery.remove(["dan"])
     ...     answers = gallery.identify([[0.9, 0.1, 0, 0], [0, 0, 0, 1]])
     ...     answers.subject, gallery.version
     (array(['ann', UNKNOWN], dtype=object), 2)
     >>> gallery
-    LiveGallery(3 subjects, d=4, version 2, not calibrated)
+    LiveGallery(2 subjects, d=4, version 2, not calibrated)
     """
 
     def __init__(
@@ -292,12 +288,8 @@ class LiveGallery(Closing):
 
     def change_settings(self, *, by: str | None = None, **given: Any) -> None:
         """Keep other settings, durably: those of the FPIR from the next calibration on, the rest of ``CHANGEABLE`` at once."""
-        for name in given.keys() - set(CHANGEABLE):
-            raise InvalidParameterError(
-                f"{name!r} holds for the gallery's whole life; {', '.join(CHANGEABLE)} can change"
-            )
         with self._lock:
-            keep_settings(self.store, {**plain_settings(self.settings), **given}, by=by)
+            keep_changed(self.store, self.settings, given, by=by)
             self._given, self.settings = {}, settings_of(self.store, {})
             now = self._current
             self._current = self._version_of(now.version, now.gallery, now.calibrated)
@@ -331,7 +323,7 @@ class LiveGallery(Closing):
         """
         self.check_model(model)
         learned_from, now = made_from(X, source), self._current
-        state, fallbacks = learn(now, self._left_out, X, y, concentration, gallery, self.dim)
+        state, said = learn(now, self._left_out, X, y, concentration, gallery, self.dim)
         with self._lock:
             since = self._current.version if activate else None
             stored = self._calibrations.keep(
@@ -342,10 +334,8 @@ class LiveGallery(Closing):
             if activate:
                 self._unreadable = None
                 self._follow(stored)
-        for fallback in fallbacks:
-            warnings.warn(str(fallback), FallbackWarning, stacklevel=2)
-        if (shortfall := state.point.shortfall) is not None:
-            warnings.warn(shortfall, CalibrationWarning, stacklevel=2)
+        for each in said:
+            warnings.warn(each, stacklevel=2)
         return stored.entry
 
     def certify(

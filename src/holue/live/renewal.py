@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from holue.live.calibrations import Calibrations
+from holue.live.calibration.calibrations import Calibrations
 from holue.live.kept_settings import NAME
 from holue.live.live_gallery import LiveGallery
 from holue.live.opening import created_store

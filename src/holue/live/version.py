@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from holue.errors import GalleryTooSmallError
 from holue.gallery.gallery import Gallery
-from holue.live.calibrations import StoredCalibration
+from holue.live.calibration.calibrations import StoredCalibration
 from holue.live.missing import Missing
 from holue.live.protection import ProtectedMoment, Rotation
 from holue.recognition.answer.identifications import Identifications

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from holue.errors import CalibrationDataError
-from holue.live.calibrations import CalibrationEntry
+from holue.live.calibration.calibrations import CalibrationEntry
+from holue.live.calibration.preview import CalibrationPreview
 from holue.live.live_gallery import LiveGallery
-from holue.live.preview import CalibrationPreview
 from holue.service.ledger.ledger import Ledger
 from holue.store.values import SubjectId
 

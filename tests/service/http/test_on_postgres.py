@@ -15,7 +15,7 @@ import numpy as np
 from starlette.testclient import TestClient
 
 import holue
-from holue.live.calibrations import Calibrations
+from holue.live.calibration.calibrations import Calibrations
 from holue.service.app import create_app
 from holue.service.service import Service
 from holue.service.settings import ServiceSettings

@@ -22,6 +22,7 @@ from holue.evaluation.intervals.subject_rates import SubjectRate, SubjectRates
 from holue.evaluation.outcomes import Outcomes
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
 from holue.gallery.subjects import Subjects
+from holue.recognition.calibration.doubts import CalibrationWarning
 from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.reading import Reading
 from holue.recognition.recognizer import OpenSetRecognizer
@@ -68,6 +69,7 @@ class Rehearsal:
         calibrating = half_of_subjects(development, rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FallbackWarning)  # ``fallbacks`` says it, where it is read
+            warnings.simplefilter("ignore", CalibrationWarning)  # errors are measured below, with their intervals
             recognizer.calibrate(*_probes(development, calibrating), gallery=development.gallery)
         resamples = SubjectBootstrap.draw(evaluation.probe_subjects, n_resamples=n_resamples, rng=rng)
         return cls(protocol, recognizer, calibrating, resamples)

@@ -21,7 +21,7 @@ class CannotCertifyError(CalibrationDataError):
     third of itself, and none hardly at all. An end is None where no number would do.
     """
 
-    COUNTS = ("needed_without_error", "needed_probes", "more_probes")
+    COUNTS = ("needed_without_error", "needed_probes", "more_probes", "needed_range")
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 
 from holue.errors import CorruptStoreError
 from holue.gallery.embeddings import FloatArray
-from holue.live.expected_errors import ExpectedErrors
+from holue.live.calibration.expected_errors import ExpectedErrors
 from holue.live.live_gallery import LiveGallery
 from holue.live.protection import turned_back
 from holue.live.version import GalleryVersion

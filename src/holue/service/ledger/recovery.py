@@ -15,7 +15,7 @@ from itertools import takewhile
 
 import sqlalchemy as sql
 
-from holue.live.calibrations import LIST
+from holue.live.calibration.calibrations import LIST
 from holue.live.kept_settings import NAME as SETTINGS
 from holue.service.ledger.audit_chain import Entry, Event
 from holue.service.ledger.audit_log import AuditLog

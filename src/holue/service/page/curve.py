@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holue.live.expected_errors import ExpectedErrors
+from holue.live.calibration.expected_errors import ExpectedErrors
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 300, 60, 40
 POINTS = 100

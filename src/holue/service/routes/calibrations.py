@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Response
 from starlette.requests import Request
 
 from holue.gallery.subjects import UNKNOWN
-from holue.live.calibrations import CalibrationEntry
+from holue.live.calibration.calibrations import CalibrationEntry
 from holue.service.calibration import calibrate_from_reviews, certify_from_reviews, preview_on_reviews
 from holue.service.galleries.opened import Opened
 from holue.service.http.access import Asker, allowed

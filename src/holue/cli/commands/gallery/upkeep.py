@@ -14,7 +14,7 @@ from holue.cli.commands.gallery.samples_file import By, Damaged, DamagedGallery,
 from holue.cli.commands.gallery.service_ledger import ledger_of, start_keeping_images, verify_log
 from holue.cli.output import Json, print_json, say
 from holue.errors import InvalidFileError, InvalidParameterError
-from holue.live.calibrations import LIST
+from holue.live.calibration.calibrations import LIST
 from holue.live.opening import restore as restore_gallery
 from holue.progress import working
 from holue.store.reference import CHANGE

@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holue.errors import HolueError, InvalidParameterError
-from holue.live.calibrations import CalibrationEntry
-from holue.live.expected_errors import ExpectedErrors, Rate
-from holue.live.preview import CalibrationPreview, Rates
+from holue.live.calibration.calibrations import CalibrationEntry
+from holue.live.calibration.expected_errors import ExpectedErrors, Rate
+from holue.live.calibration.preview import CalibrationPreview, Rates
 from holue.service.calibration import calibrate_from_reviews
 from holue.service.galleries.answers import risk_of
 from holue.service.galleries.opened import Opened

@@ -7,7 +7,7 @@ from typing import Any
 
 from holue.errors import CalibrationDataError
 from holue.gallery.gallery import Gallery
-from holue.live.calibrations import StoredCalibration
+from holue.live.calibration.calibrations import StoredCalibration
 from holue.live.version import GalleryVersion
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.risk.certificate import RiskCertificate

@@ -8,10 +8,11 @@ from functools import partial
 from holue.errors import InvalidParameterError
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
-from holue.live.calibrations import Source
+from holue.live.calibration.calibrations import Source
 from holue.live.version import GalleryVersion
 from holue.recognition.calibration.calibration import ValidationSource, calibrated
-from holue.recognition.calibration.fallback import Fallback
+from holue.recognition.calibration.doubts import CalibrationWarning
+from holue.recognition.calibration.fallback import FallbackWarning
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.calibration.validation import ValidationProbes, validation_gallery
 from holue.recognition.state.moment import check_whole
@@ -26,8 +27,8 @@ def learn(
     concentration: object,
     gallery: Gallery | tuple[object, ...] | None,
     dim: int,
-) -> tuple[State, tuple[Fallback, ...]]:
-    """The state of a version once it has learned from probes, or from its own samples where ``X`` is None."""
+) -> tuple[State, list[UserWarning]]:
+    """The state of a version once it has learned from probes, or from its own samples where ``X`` is None; and the warnings."""
     moment, settings = now.moment, now.settings
     source: ValidationSource
     if X is None:
@@ -43,7 +44,12 @@ def learn(
         check_whole(source.search)
     state = moment.state.calibrated(learned, settings.hold, moment.state.lineage)
     told = settings.threshold is None
-    return state, tuple(each for each in learned.fallbacks if told or each.setting != "hold")
+    said: list[UserWarning] = [
+        FallbackWarning(str(each)) for each in learned.fallbacks if told or each.setting != "hold"
+    ]
+    if (shortfall := state.point.shortfall) is not None:
+        said.append(CalibrationWarning(shortfall))
+    return state, said
 
 
 def made_from(X: object, source: Source | None) -> Source:
