@@ -180,7 +180,7 @@ def test_the_log_reads_as_sentences(gallery: Path) -> None:
 
 
 def test_the_audit_log_is_verified_and_exported(gallery: Path, tmp_path: Path) -> None:
-    from holue.service.ledger.audit_chain import Event
+    from holue.service.ledger.audit.audit_chain import Event
     from holue.service.ledger.ledger import Ledger
 
     assert "never served" in str(runner.invoke(app, ["log", str(gallery), "--verify"]).exception)

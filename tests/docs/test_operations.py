@@ -17,7 +17,7 @@ from tests.service.http.process import ready, served
 
 import holue
 from holue.service.http.metrics import Metrics
-from holue.service.ledger.audit_chain import Event
+from holue.service.ledger.audit.audit_chain import Event
 from holue.service.ledger.ledger import Ledger
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text("utf-8")

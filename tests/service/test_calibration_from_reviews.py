@@ -11,8 +11,8 @@ from holue.errors import CalibrationDataError
 from holue.live.live_gallery import LiveGallery
 from holue.service.calibration import calibrate_from_reviews, preview_on_reviews
 from holue.service.ledger.ledger import Ledger
-from holue.service.ledger.review_item import Kind
-from holue.service.ledger.review_offer import Offer, permanent_number
+from holue.service.ledger.reviewing.review_item import Kind
+from holue.service.ledger.reviewing.review_offer import Offer, permanent_number
 
 DIM = 16
 CENTRES = np.random.default_rng(1).standard_normal((260, DIM))

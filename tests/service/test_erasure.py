@@ -13,11 +13,11 @@ import pytest
 import holue
 from holue.errors import ErasureIncompleteError
 from holue.live.live_gallery import LiveGallery
-from holue.service.ledger.audit_chain import Event
+from holue.service.ledger.audit.audit_chain import Event
 from holue.service.ledger.idempotency import Response
 from holue.service.ledger.ledger import Ledger, erase_everywhere
-from holue.service.ledger.review_item import Kind
-from holue.service.ledger.review_offer import Offer
+from holue.service.ledger.reviewing.review_item import Kind
+from holue.service.ledger.reviewing.review_offer import Offer
 from holue.store.windows import search_files
 
 DIM = 32

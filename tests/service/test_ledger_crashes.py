@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from holue.errors import StoreUnavailableError
-from holue.service.ledger.audit_chain import Event
+from holue.service.ledger.audit.audit_chain import Event
 from holue.service.ledger.ledger import Ledger
 from holue.service.roles import Role
 
 APPEND = """
 import sys, threading
-from holue.service.ledger.audit_chain import Event
+from holue.service.ledger.audit.audit_chain import Event
 from holue.service.ledger.ledger import Ledger
 ledger = Ledger.open(sys.argv[1])
 def work():

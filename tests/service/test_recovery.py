@@ -18,10 +18,10 @@ import holue
 from holue.cli.app import app
 from holue.cli.commands.gallery import service_ledger
 from holue.service.app import create_app
-from holue.service.ledger import recovery
-from holue.service.ledger.audit_chain import Entry, Event
+from holue.service.ledger.audit import recovery
+from holue.service.ledger.audit.audit_chain import Entry, Event
+from holue.service.ledger.audit.recovery import BEGUN, NOT_DONE, RECOVERED
 from holue.service.ledger.ledger import Ledger
-from holue.service.ledger.recovery import BEGUN, NOT_DONE, RECOVERED
 from holue.service.roles import Role
 from holue.service.service import Service
 from holue.service.settings import ServiceSettings
@@ -33,7 +33,7 @@ import os, signal, sys
 from starlette.testclient import TestClient
 from holue.live.live_gallery import LiveGallery
 from holue.service.app import create_app
-from holue.service.ledger.audit_log import AuditLog
+from holue.service.ledger.audit.audit_log import AuditLog
 from holue.service.roles import Role
 from holue.service.service import Service
 from holue.service.settings import ServiceSettings

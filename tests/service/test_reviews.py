@@ -13,8 +13,8 @@ from holue.errors import ConflictError, InvalidParameterError, NotFoundError
 from holue.gallery.subjects import UNKNOWN
 from holue.service.ledger.database import Database
 from holue.service.ledger.keys import Keys
-from holue.service.ledger.labelled_probes import LabelledProbes
-from holue.service.ledger.review_item import (
+from holue.service.ledger.reviewing.labelled_probes import LabelledProbes
+from holue.service.ledger.reviewing.review_item import (
     Kind,
     ReviewCandidate,
     ReviewDecision,
@@ -23,8 +23,8 @@ from holue.service.ledger.review_item import (
     settled,
     without_names,
 )
-from holue.service.ledger.review_offer import Offer, embedding_digest, permanent_number
-from holue.service.ledger.reviews import Reviews, erase_subjects
+from holue.service.ledger.reviewing.review_offer import Offer, embedding_digest, permanent_number
+from holue.service.ledger.reviewing.reviews import Reviews, erase_subjects
 from holue.service.roles import Role
 
 ANN, BOB, CAY = "aa/reviewer", "bb/reviewer", "cc/reviewer"

@@ -84,8 +84,8 @@ class Shard:
         step = self._step
         if message.place == 0 and (step is None or step.first.step != message.step):
             dim, dtype = message.rows.shape[1], message.rows.dtype
-            room = self._file.staged(message.n_rows, dim, dtype)
-            self._step = step = _Step(message, [], np.empty(message.n_rows, np.int64), room)
+            buffer = self._file.staged(message.n_rows, dim, dtype)
+            self._step = step = _Step(message, [], np.empty(message.n_rows, np.int64), buffer)
         if step is None or step.first.step != message.step:
             return self.known  # a piece of a step whose beginning was lost with an earlier process
         place = slice(message.place, message.place + len(message.numbers))

@@ -23,12 +23,12 @@ from holue.service.http.access import Access, Asker
 from holue.service.http.logs import current_request_id
 from holue.service.http.long import LongWork
 from holue.service.http.metrics import Metrics
-from holue.service.ledger.audit_chain import Event
-from holue.service.ledger.audit_log import AuditLog
+from holue.service.ledger.audit.audit_chain import Event
+from holue.service.ledger.audit.audit_log import AuditLog
+from holue.service.ledger.audit.recovery import BEGUN, ERASE
 from holue.service.ledger.idempotency import RUNNING, Idempotency
 from holue.service.ledger.keys import NewKey
 from holue.service.ledger.ledger import Ledger, erase_everywhere
-from holue.service.ledger.recovery import BEGUN, ERASE
 from holue.service.ledger.sessions import Sessions
 from holue.service.page.try_it import TryIt
 from holue.service.settings import ServiceSettings

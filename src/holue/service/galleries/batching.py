@@ -26,7 +26,7 @@ from holue.service.galleries.finishing import SMALL, Asked, Finish, finish_all
 from holue.service.galleries.probes import Probes
 from holue.service.http.metrics import Metrics
 from holue.service.http.problems import ProblemError, overloaded
-from holue.service.ledger.audit_log import AuditLog
+from holue.service.ledger.audit.audit_log import AuditLog
 from holue.service.settings import LimitSettings
 
 LARGEST = 1024

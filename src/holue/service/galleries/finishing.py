@@ -11,8 +11,8 @@ from starlette.responses import Response
 from holue.service.galleries.answered import Answered
 from holue.service.galleries.probes import Probes
 from holue.service.http.access import Asker
-from holue.service.ledger.audit_chain import Event
-from holue.service.ledger.audit_log import AuditLog
+from holue.service.ledger.audit.audit_chain import Event
+from holue.service.ledger.audit.audit_log import AuditLog
 
 SMALL = 16
 """Probes up to which requests are finished between two scans; larger ones have a thread of their own, and hold nobody up."""

@@ -10,7 +10,7 @@ from holue.service.galleries.answered import Answered
 from holue.service.galleries.opened import Opened
 from holue.service.galleries.probes import Probes
 from holue.service.ledger.images import Of
-from holue.service.ledger.review_offer import Offer
+from holue.service.ledger.reviewing.review_offer import Offer
 
 
 def keep_for_people(

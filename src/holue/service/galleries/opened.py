@@ -21,7 +21,7 @@ from holue.service.galleries.batching import Batcher
 from holue.service.galleries.following import Following
 from holue.service.http.etags import tag_of
 from holue.service.http.problems import not_found
-from holue.service.ledger.audit_log import AuditLog
+from holue.service.ledger.audit.audit_log import AuditLog
 from holue.service.ledger.ledger import Ledger
 from holue.store.values import Int64Array, Subject, SubjectId
 

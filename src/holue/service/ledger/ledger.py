@@ -12,17 +12,17 @@ import sqlalchemy as sql
 
 from holue.live.live_gallery import LiveGallery
 from holue.live.protection import Rotation
-from holue.service.ledger.audit_log import AuditLog
+from holue.service.ledger.audit.audit_log import AuditLog
+from holue.service.ledger.audit.recovery import Recovery
 from holue.service.ledger.database import FILE, FOLDER, Database
 from holue.service.ledger.dismissals import Dismissals, forget_subjects
 from holue.service.ledger.idempotency import Idempotency, empty_responses
 from holue.service.ledger.images import Images, Of, delete_images
 from holue.service.ledger.keys import Keys
-from holue.service.ledger.labelled_probes import LabelledProbes
 from holue.service.ledger.measures import Measures, delete_measures
-from holue.service.ledger.recovery import Recovery
-from holue.service.ledger.review_offer import embedding_digest
-from holue.service.ledger.reviews import TABLES, Reviews, erase_subjects
+from holue.service.ledger.reviewing.labelled_probes import LabelledProbes
+from holue.service.ledger.reviewing.review_offer import embedding_digest
+from holue.service.ledger.reviewing.reviews import TABLES, Reviews, erase_subjects
 from holue.service.ledger.strangers import Strangers, erase_embeddings
 from holue.service.ledger.tables import IDEMPOTENCY, STRANGERS
 from holue.store.values import Float32Array, Problem, Receipt, SubjectId

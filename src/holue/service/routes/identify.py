@@ -21,7 +21,7 @@ from holue.service.http.bodies import StrictRoute, without_query
 from holue.service.http.logs import current_request_id
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError, not_found
-from holue.service.ledger.audit_chain import Event
+from holue.service.ledger.audit.audit_chain import Event
 from holue.service.roles import Permission
 from holue.service.routes.common import document
 from holue.service.schemas.answers import TOP_K, AnswersDocument, IdentifyBody, VerificationDocument, VerifyBody

@@ -13,8 +13,8 @@ from holue.service.http import cursors
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
 from holue.service.http.cursors import Cursor, Limit
-from holue.service.ledger.audit_chain import Witness
-from holue.service.ledger.audit_log import AuditLog
+from holue.service.ledger.audit.audit_chain import Witness
+from holue.service.ledger.audit.audit_log import AuditLog
 from holue.service.ledger.keys import Key, Keys, NewKey
 from holue.service.roles import Permission, Role
 from holue.service.schemas.keys import (

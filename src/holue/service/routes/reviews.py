@@ -16,7 +16,7 @@ from holue.service.http.bodies import StrictRoute
 from holue.service.http.cursors import Cursor, Limit
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import not_found
-from holue.service.ledger.review_item import Kind, ReviewItem, State
+from holue.service.ledger.reviewing.review_item import Kind, ReviewItem, State
 from holue.service.risk_check import OF_ALL_ANSWERS
 from holue.service.roles import Permission
 from holue.service.routes.operations import GalleryQuery, numbered

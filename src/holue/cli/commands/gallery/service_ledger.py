@@ -60,8 +60,8 @@ def verify_log(gallery: str, head: str | None, export: Path | None, *, json: boo
             raise InvalidParameterError(
                 f"{gallery} has no audit log: it was never served; see holue log without --verify"
             )
-        from holue.service.ledger.audit_chain import Witness
-        from holue.service.ledger.recovery import NOT_DONE, RECOVERED
+        from holue.service.ledger.audit.audit_chain import Witness
+        from holue.service.ledger.audit.recovery import NOT_DONE, RECOVERED
 
         found = ledger.audit_log.verify(None if head is None else Witness.parse(head))
         newest = ledger.audit_log.head()

@@ -15,7 +15,7 @@ from holue.recognition.answer.identifications import ACCEPTED, FILTERED
 from holue.service.galleries.answers import risk_of
 from holue.service.galleries.opened import Opened
 from holue.service.http.paths import GalleryName
-from holue.service.ledger.review_item import Kind, ReviewItem, State
+from holue.service.ledger.reviewing.review_item import Kind, ReviewItem, State
 from holue.service.page.rendering import Message, moment, redirect, render
 from holue.service.page.screens import address_of
 from holue.service.page.screens.pictures import review_picture, sample_picture

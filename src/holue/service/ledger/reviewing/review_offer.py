@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from holue.recognition.answer.identifications import ACCEPTED, FILTERED, REJECTED, Identification
-from holue.service.ledger.review_item import ReviewCandidate, without_names
+from holue.service.ledger.reviewing.review_item import ReviewCandidate, without_names
 from holue.store.values import Float32Array, SubjectId
 
 ANSWER_FIELDS = ("score", "p_subject", "p_unknown", "calibrated", "quality", "uncertainty", "reason")

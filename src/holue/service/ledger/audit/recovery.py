@@ -17,8 +17,8 @@ import sqlalchemy as sql
 
 from holue.live.calibration.calibrations import LIST
 from holue.live.kept_settings import NAME as SETTINGS
-from holue.service.ledger.audit_chain import Entry, Event
-from holue.service.ledger.audit_log import AuditLog
+from holue.service.ledger.audit.audit_chain import Entry, Event
+from holue.service.ledger.audit.audit_log import AuditLog
 from holue.service.ledger.database import Database
 from holue.service.ledger.tables import AUDIT, META
 from holue.store.protocol import Store

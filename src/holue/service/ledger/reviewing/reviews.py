@@ -21,7 +21,7 @@ from holue.live.protection import Rotation, turned, turned_back
 from holue.service.ledger.database import Database
 from holue.service.ledger.images import Of, delete_images
 from holue.service.ledger.keys import same_holder
-from holue.service.ledger.review_item import (
+from holue.service.ledger.reviewing.review_item import (
     FINAL,
     Kind,
     ReviewCandidate,
@@ -31,7 +31,7 @@ from holue.service.ledger.review_item import (
     Verdict,
     settled,
 )  # fmt: skip
-from holue.service.ledger.review_offer import Offer, embedding_digest, permanent_number
+from holue.service.ledger.reviewing.review_offer import Offer, embedding_digest, permanent_number
 from holue.service.ledger.tables import ANSWERED, CANDIDATES, DECISIONS, IMAGES, LABELLED, REVIEWS
 
 T = TypeVar("T")

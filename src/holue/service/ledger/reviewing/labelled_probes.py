@@ -16,8 +16,8 @@ from holue.live.protection import Rotation, turned_back
 from holue.recognition.answer.identifications import ACCEPTED
 from holue.recognition.risk.decisions import risk_columns
 from holue.service.ledger.database import Database
-from holue.service.ledger.review_item import State
-from holue.service.ledger.review_offer import permanent_number
+from holue.service.ledger.reviewing.review_item import State
+from holue.service.ledger.reviewing.review_offer import permanent_number
 from holue.service.ledger.tables import ANSWERED, LABELLED, REVIEWS
 from holue.service.risk_check import RiskCheck, Stratum, checked_risk
 from holue.store.values import Float32Array, Float64Array, Int64Array, SubjectId

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import sqlalchemy as sql
 
 from holue.errors import InvalidParameterError, NotFoundError
-from holue.service.ledger.audit_chain import (
+from holue.service.ledger.audit.audit_chain import (
     GENESIS,
     SALT_BYTES,
     Entry,
@@ -245,7 +245,7 @@ class AuditLog:
 
 
 def read_export(stream: TextIO) -> Iterator[Entry]:
-    """The rows of an exported log, for :func:`holue.service.ledger.audit_chain.find_tampering`."""
+    """The rows of an exported log, for :func:`holue.service.ledger.audit.audit_chain.find_tampering`."""
     for number, line in enumerate(stream, start=1):
         try:
             yield Entry(**json.loads(line))
