@@ -81,7 +81,7 @@ def test_rows_come_back_in_the_order_they_were_given() -> None:
 
 
 def test_probes_travel_in_the_form_that_keeps_their_bits() -> None:
-    seen, transport = answering((200, {"answers": []}))
+    seen, transport = answering((200, {"answers": [{}, {}]}))
     gallery = client(transport)
     rows = np.random.default_rng(0).standard_normal((2, 4))
     for X, kappa, kind in [
@@ -89,7 +89,7 @@ def test_probes_travel_in_the_form_that_keeps_their_bits() -> None:
         (rows, [0.1, 0.2], "application/x-npy"), (rows.astype(np.float32), [2.0, 3.0], "application/octet-stream"),
         (rows.astype(np.float32), [0.1, 0.2], "application/json"),
     ]:  # fmt: skip
-        gallery.identify(X, kappa)
+        gallery.identify_documents(X, kappa)
         assert seen[-1].headers["content-type"] == kind
 
 
@@ -103,6 +103,12 @@ def test_wrong_arguments_are_refused_before_anything_is_sent() -> None:
     with pytest.raises(errors.InvalidSubjectsError):
         gallery.enroll(np.ones((2, 4)), ["ann"])
     assert seen == []
+
+
+def test_rows_of_another_length_that_the_service_cut_differently_are_an_error() -> None:
+    reply = (200, {"answers": [{}] * 3})  # six rows of two float32 numbers are the bytes of three rows of four
+    with pytest.raises(errors.InvalidEmbeddingsError, match="6 probes of 2 numbers"):
+        client(answering(reply)[1]).identify_documents(np.ones((6, 2), np.float32))
 
 
 def test_both_clients_have_the_same_verbs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from holue.client.answers import identifications_of
 from holue.client.call import Call
+from holue.client.files import Files, packed_files, read_npy
 from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError, InvalidSubjectsError
 from holue.gallery.subjects import UNKNOWN
 from holue.recognition.answer.identifications import Identifications
@@ -65,10 +67,17 @@ class Calls:
     ) -> Call[list[dict[str, Any]]]:
         """The same as documents, with the risk, the request and the review that belong to each answer."""
         rows, kappa = _rows(X), _concentrations(concentration)
+        n, dim = rows.shape
         path = f"{self._base}/identify"
 
         def read(found: Any) -> list[dict[str, Any]]:
-            return list(found["answers"])
+            answers = list(found["answers"])
+            if len(answers) != n:  # raw rows carry no length: the service cut the bytes at the gallery's dimension
+                raise InvalidEmbeddingsError(
+                    f"{n} probes of {dim} numbers were sent and {len(answers)} came back answered: the gallery's embeddings "
+                    "have another dimension; embed with the model that the gallery was created for"
+                )
+            return answers
 
         given: dict[str, Any] = {"top_k": top_k} | ({} if model is None else {"model": model})
         if kappa is not None:
@@ -82,6 +91,21 @@ class Calls:
                 return Call("POST", path, read, json=body)
             rows, given["concentration"] = joined, "last"
         return Call("POST", path, read, content=_packed(rows), params=given, headers={"Content-Type": _kind(rows)})
+
+    def identify_files(
+        self, files: Files, *, face: str | int | Sequence[str | int] | None = None, top_k: int = 5
+    ) -> Call[list[dict[str, Any]]]:
+        """The answers about photographs, images or recordings, by a service that has an embedder, as documents.
+
+        ``files`` are paths or contents: one, several, or by name; files of one name are samples of one probe. There is an answer
+        for each name in their order, or, where the service finds faces, for each face; ``faces`` says which. ``face`` is the one
+        that is meant: a number from the left, ``largest`` or ``central``, once or for each file.
+        """
+        content, headers = packed_files(files, face)
+        return Call(
+            "POST", f"{self._base}/identify", lambda found: list(found["answers"]), content=content,
+            params={"top_k": top_k}, headers=headers,
+        )  # fmt: skip
 
     def verify(self, subject: SubjectId, probe: object, concentration: float | None = None) -> Call[dict[str, Any]]:
         """Whether one probe shows a subject."""
@@ -143,6 +167,16 @@ class Calls:
         """Give one enrolled subject more samples, all or nothing."""
         body = {"samples": _samples(X, concentration, medium, origin), "model": model}
         return Call("POST", f"{self._of(subject)}/samples", _enrolled, json=body, headers=_once())
+
+    def enroll_files(
+        self, subject: SubjectId, files: Files, *, face: str | int | Sequence[str | int] | None = None
+    ) -> Call[Enrolled]:
+        """Enrol a subject from photographs, images or recordings, or give an enrolled one more of them.
+
+        The name of a file becomes the origin of its samples. A photograph shows one face, or ``face`` says which is meant.
+        """
+        content, headers = packed_files(files, face)
+        return Call("POST", f"{self._of(subject)}/files", _enrolled, content=content, headers=headers | _once())
 
     def remove(self, subject: SubjectId) -> Call[int]:
         """A subject leaves; :meth:`undo` brings it back until it is erased. Returns the version."""
@@ -257,7 +291,8 @@ def _once() -> dict[str, str]:
 
 
 def _rows(X: object) -> npt.NDArray[Any]:
-    rows = np.asarray(X)
+    """Embeddings (n, d), given as numbers or as the path of an ``.npy`` file."""
+    rows = np.atleast_2d(read_npy(X)) if isinstance(X, str | os.PathLike) else np.asarray(X)
     if rows.ndim != 2 or rows.dtype.kind not in "fiu":
         raise InvalidEmbeddingsError(f"X must be numbers of shape (n, d), got {rows.dtype} of shape {rows.shape}")
     kept = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
