@@ -17,6 +17,7 @@ from holue.recognition.quality import SCORES
 from holue.recognition.recognizer import OpenSetRecognizer
 from holue.recognition.search.search import SEARCHES, SearchKind
 from holue.sphere import compiled
+from holue.sphere.compile_notice import NOTICE
 
 SUBJECTS, DIM, PROBES_PER_PERSON = 48, 8, 4
 FEW, MANY = 1, 2 * SUBJECTS
@@ -42,6 +43,7 @@ def warm_up(progress: Progress | None = None) -> WarmUp:
     ``kept`` is False where no directory for it can be written: then only this process gains.
     """
     started = time.perf_counter()
+    NOTICE.said = True  # who calls this knows, and has a progress bar
     ways: list[Way] = [(method, "exact", np.float32) for method in SCORES]
     ways += [("galue", search, np.float32) for search in SEARCHES if search != "exact"] + [
         ("galue", "exact", np.float64)

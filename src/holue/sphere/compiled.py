@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
+from holue.sphere import compile_notice as compile_notice  # registers itself
 from holue.sphere.parameters import FloatArray
 
 _Arguments = ParamSpec("_Arguments")
