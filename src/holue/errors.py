@@ -65,6 +65,10 @@ class InvalidParameterError(InvalidInputError):
     """A setting lies outside its range."""
 
 
+class UnsuitableSearchError(InvalidParameterError):
+    """The way a gallery is to be read would not keep its promise, or gains nothing; the message names a better one."""
+
+
 class GalleryTooSmallError(InvalidInputError):
     """The gallery holds fewer subjects than the operation needs."""
 

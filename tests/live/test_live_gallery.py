@@ -230,6 +230,35 @@ def test_kept_templates_answer_like_samples_and_follow_changes(filled: str, peop
 
 
 @pytest.mark.usefixtures("cached")
+def test_closing_keeps_the_templates_that_answer_and_pools_nothing(
+    filled: str, people: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gallery = holue.open(filled)
+    gallery.enroll(*people.several(range(40, 70), 2))
+    gallery.remove(["p41"])
+    expected = gallery.identify(people.probes())
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("samples were pooled again")
+
+    monkeypatch.setattr("holue.live.follower.built", refuse)
+    gallery.close()
+    with holue.open(filled) as again:  # from the kept templates: building anew is refused here too
+        assert_identical(again.identify(people.probes()), expected)
+
+
+@pytest.mark.usefixtures("cached")
+def test_templates_are_not_kept_of_a_version_before_an_erasure(filled: str) -> None:
+    with holue.open(filled) as gallery:
+        direction = gallery.current.gallery.directions[0].copy()  # type: ignore[union-attr]
+        gallery.store.erase(["p0"])  # the version that answers has not followed yet
+        gallery.compact()
+    files = [path for path in Path(filled).rglob("*") if path.is_file()]
+    assert (Path(filled) / "derived" / "templates").is_dir()
+    assert not [entry for entry in search_files(files, Path(filled), direction[None]) if entry.found]
+
+
+@pytest.mark.usefixtures("cached")
 def test_templates_of_another_database_are_not_used(filled: str, people: Any, tmp_path: Path) -> None:
     with holue.open(filled) as gallery:
         gallery.compact()

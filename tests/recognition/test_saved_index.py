@@ -51,7 +51,7 @@ def test_the_index_of_another_gallery_is_refused(saved: tuple[ApproximateIndex, 
 
 def test_no_row_of_the_gallery_is_written(saved: tuple[ApproximateIndex, Path]):
     kinds = {path.name: np.load(path, allow_pickle=False).dtype.kind for path in saved[1].glob("*.npy")}
-    assert all(name.startswith("misfit") for name, kind in kinds.items() if kind == "f")
+    assert all(name.startswith(("misfit", "mates")) for name, kind in kinds.items() if kind == "f")
 
 
 @pytest.mark.parametrize(

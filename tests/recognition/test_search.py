@@ -201,7 +201,7 @@ def test_searching_the_same_version_again_prepares_nothing(world: SimulatedWorld
 
 
 def test_an_unknown_search_is_refused(world: SimulatedWorld) -> None:
-    with pytest.raises(InvalidParameterError, match="search must be 'exact' or"):
+    with pytest.raises(InvalidParameterError, match="search must be 'auto' or 'exact' or"):
         OpenSetRecognizer(search="fast").fit(world.gallery.X, world.gallery.y)
 
 

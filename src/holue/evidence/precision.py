@@ -33,9 +33,14 @@ class Precision:
     top_from: Float64Array = field(default_factory=lambda: np.array(EVERY_PLACE))
     """(n,) who scores above this is among the top as in an exact scan; lower places may be somebody else's."""
 
+    missed: Float64Array = field(default_factory=lambda: np.array(0.0))
+    """(n,) the share of mates at the threshold that an index does not find, as measured; NaN where no threshold was named."""
+
     def __post_init__(self) -> None:
-        if self.top_from.ndim == 0:
-            object.__setattr__(self, "top_from", np.full(len(self.score_bound), self.top_from))
+        for name in ("top_from", "missed"):
+            value = getattr(self, name)
+            if value.ndim == 0:
+                object.__setattr__(self, name, np.full(len(self.score_bound), value))
 
     @classmethod
     def exact(cls, n_probes: int, n_sharpness: int) -> Precision:
@@ -106,6 +111,7 @@ def merge_precision(
         ),
         np.maximum(left.score_bound, right.score_bound),
         np.maximum(left.top_from, right.top_from),
+        np.maximum(left.missed, right.missed),  # a mate is in one of them
     )
 
 

@@ -30,6 +30,7 @@ class TrackRow:
     error: float  # expected calibration error, mean of the splits
     worst_error: float
     chance_error: float  # that right probabilities would have by chance, were tracks independent
+    pooled_error: float  # that of the answers of all splits together, which chance moves less
     debiased_error: float  # root mean square error without the part of chance; people are resampled, not tracks
     right: float
     too_sure: float  # mean P(right) less the share that is right
@@ -48,7 +49,7 @@ class TrackRow:
         gap = everything.probability - everything.came_true
         return cls(
             data, samples, kind, len(splits), len(np.unique(everything.person)), len(gap), float(np.mean(errors)), max(errors),
-            float(np.mean([one.by_chance(rng) for one in claims])),
+            float(np.mean([one.by_chance(rng) for one in claims])), everything.error,
             max(float(np.mean([one.squared_error for one in claims])), 0.0) ** 0.5, float(everything.came_true.mean()),
             float(gap.mean()), _interval(gap, everything, rng), _share([one.strangers_named for one in flat]),
             _share([one.strangers_accepted for one in flat]),
@@ -59,7 +60,7 @@ class TrackRow:
         lower, upper = self.too_sure_interval
         return (
             f"| {self.data} | {self.samples} | {self.calibrated_on} | {self.error:.3f} ({self.worst_error:.3f}) "
-            f"| {self.chance_error:.3f} | {self.debiased_error:.3f} | {self.right:.2f} "
+            f"| {self.chance_error:.3f} | {self.pooled_error:.3f} | {self.debiased_error:.3f} | {self.right:.2f} "
             f"| {self.too_sure:+.3f} ({lower:+.3f} to {upper:+.3f}) "
             f"| {self.strangers_named:.2f} | {self.strangers_accepted:.2f} |"
         )
@@ -115,8 +116,8 @@ def track_tables(
 def track_page(rows: Sequence[TrackRow], stops: Sequence[StopRow]) -> str:
     """Both tables with their headings."""
     heads = (
-        "| data | samples | calibrated on | error (worst split) | by chance | debiased | right | too sure by (95 %, people) "
-        f"| strangers named | accepted at τ |\n|{'---|' * 10}",
+        "| data | samples | calibrated on | error (worst split) | by chance | all splits | debiased | right | "
+        f"too sure by (95 %, people) | strangers named | accepted at τ |\n|{'---|' * 11}",
         f"| data | risk | answers taken | after | wrong | P(wrong) said |\n|{'---|' * 6}",
     )
     tables = (list(map(str, rows)), list(map(str, stops)))

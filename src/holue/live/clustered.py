@@ -130,7 +130,7 @@ class ClusterCell(StateCell):
         super().__init__()
         self._cluster, self._served, self._shared = cluster, served, shared
 
-    def search(self, kind: SearchKind, gallery: Gallery) -> Search:
+    def search(self, kind: SearchKind, gallery: Gallery, threshold: float | None = None) -> Search:
         """A search that has seen nothing yet."""
         return ClusterSearch(self._cluster, self._served, kind)
 

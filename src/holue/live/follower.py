@@ -74,16 +74,20 @@ class Follower:
             pass
         return self._build()
 
-    def keep_templates(self, *, always: bool = False) -> None:
-        """Keep the templates for the next opening, where enough has changed since they were kept last."""
+    def keep_templates(self, version: int, gallery: Gallery | None, *, always: bool = False) -> None:
+        """Keep the templates of a version for the next opening, where enough has changed since they were kept last.
+
+        They are not pooled again, unless the store has gone on: an erasure may not be in ``gallery`` yet.
+        """
         with self._erasing:
-            n_subjects = self._store.status().subjects
-            if n_subjects >= SMALLEST and (always or self._uncached > n_subjects / 100):
-                view = self._store.at()
-                gallery = built(view, self._weighting)
-                if gallery is not None:
-                    self._cache.write(view.version, self._weighting, gallery)
-                    self._uncached = 0
+            n_subjects = 0 if gallery is None else len(gallery)
+            if n_subjects < SMALLEST or not (always or self._uncached > n_subjects / 100):
+                return
+            if self._store.damage or self._store.version != version:
+                version, gallery = self._build()
+            if gallery is not None:
+                self._cache.write(version, self._weighting, gallery)
+                self._uncached = 0
 
     @contextmanager
     def erasing(self) -> Iterator[None]:

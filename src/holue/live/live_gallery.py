@@ -8,17 +8,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from holue.errors import (
-    CorruptStoreError,
-    InvalidConcentrationError,
-    InvalidEmbeddingsError,
-)
+from holue.errors import CorruptStoreError, InvalidEmbeddingsError
 from holue.gallery.gallery import Gallery
 from holue.live.calibration.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
 from holue.live.calibration.certifying import certified
 from holue.live.calibration.expected_errors import ExpectedErrors
 from holue.live.calibration.learning import learn, made_from
-from holue.live.calibration.own_samples import gathered_samples, left_out
+from holue.live.calibration.own_samples import audited, left_out
 from holue.live.calibration.preview import CalibrationPreview, preview_left_out, preview_probes
 from holue.live.clustered import Joining
 from holue.live.follower import Follower
@@ -27,10 +23,10 @@ from holue.live.missing import Missing
 from holue.live.protection import ProtectedStore, rotation_of
 from holue.live.status import LiveStatus
 from holue.live.template_cache import TemplateCache
-from holue.live.templates import built
+from holue.live.templates import built, check_weights
 from holue.live.version import GalleryVersion
 from holue.recognition.answer.identifications import Identifications
-from holue.recognition.audit.audit import GalleryAudit, audit_gallery
+from holue.recognition.audit.audit import GalleryAudit
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.state.state_cell import StateCell
@@ -91,7 +87,7 @@ class LiveGallery(Closing):
             self._closed = True
             try:
                 if not self.read_only:
-                    self._follower.keep_templates()
+                    self._follower.keep_templates(self._current.version, self._current.gallery)
             finally:
                 if self.clustered is not None:
                     self.clustered.close()
@@ -206,13 +202,7 @@ class LiveGallery(Closing):
 
         Samples are named by their numbers.
         """
-        version = self._current.version
-        gathered, ids = gathered_samples(self.store, version)
-        numbers = self.store.at(version).sample_numbers()
-        return audit_gallery(
-            gathered.rows, ids, concentration=gathered.concentration, media=gathered.media, sample_id=numbers.astype(str),
-            **{"target_fpir": self.settings.target_fpir, **options},
-        )  # fmt: skip
+        return audited(self.store, self._current.version, {"target_fpir": self.settings.target_fpir, **options})
 
     def verify(self) -> list[Problem]:
         """Read everything and compare checksums; the damage found."""
@@ -227,17 +217,17 @@ class LiveGallery(Closing):
 
     def enroll(self, X: object, ids: Iterable[SubjectId], **fields: Any) -> Enrolled:
         """Enrol new subjects, all or nothing; the fields are those of :meth:`holue.store.protocol.Store.enroll`."""
-        self._check_weights(fields)
+        check_weights(self.settings.weighting, fields)
         return self._followed(self.store.enroll(X, ids, **fields))
 
     def add_samples(self, X: object, ids: Iterable[SubjectId], **fields: Any) -> Enrolled:
         """Give enrolled subjects more samples, all or nothing."""
-        self._check_weights(fields)
+        check_weights(self.settings.weighting, fields)
         return self._followed(self.store.add_samples(X, ids, **fields))
 
     def replace(self, X: object, ids: Iterable[SubjectId], **fields: Any) -> Enrolled:
         """Give enrolled subjects new samples in place of all they had."""
-        self._check_weights(fields)
+        check_weights(self.settings.weighting, fields)
         return self._followed(self.store.replace(X, ids, **fields))
 
     def remove(self, ids: SubjectId | Iterable[SubjectId], *, by: str | None = None) -> int:
@@ -301,7 +291,8 @@ class LiveGallery(Closing):
     def compact(self, *, forget_before: int | None = None, by: str | None = None) -> None:
         """Merge small segments and keep the templates for the next opening; ``forget_before`` gives up older versions."""
         self.store.compact(forget_before=forget_before, by=by)
-        self._follower.keep_templates(always=True)
+        now = self._current
+        self._follower.keep_templates(now.version, now.gallery, always=True)
 
     def calibrate(
         self,
@@ -405,10 +396,4 @@ class LiveGallery(Closing):
             raise InvalidEmbeddingsError(
                 f"the embeddings come from model {model!r}, but this gallery was created for {self.model!r}; embed again with "
                 "that model"
-            )
-
-    def _check_weights(self, fields: dict[str, Any]) -> None:
-        if self.settings.weighting == "concentration" and fields.get("concentration") is None:
-            raise InvalidConcentrationError(
-                "weighting='concentration' needs concentration, one per sample; pass it, or open with weighting='uniform'"
             )

@@ -8,6 +8,7 @@ from typing import Any
 from holue.live.version import GalleryVersion
 from holue.recognition.model.fpir_interval import FpirInterval
 from holue.recognition.saved.recognizer_folder import plain_settings
+from holue.recognition.search.search_report import SearchReport
 from holue.store.values import Problem, Status
 
 
@@ -29,6 +30,7 @@ class LiveStatus:
     doubts: tuple[str, ...]
     settings: dict[str, Any]
     missing: tuple[int, ...] = ()  # numbers of subjects that could not be read, wholly or in part
+    search: SearchReport | None = None  # how it is read; None where fewer than two are enrolled
     damage: tuple[Problem, ...] = ()  # found at opening, where the rest of a damaged gallery was asked for
 
     @classmethod
@@ -50,6 +52,7 @@ class LiveStatus:
             tuple(str(doubt) for doubt in now.doubts()),
             plain_settings(now.settings),
             now.missing.subjects,
+            None if now.state is None else now.moment.search_report,
             now.missing.damage,
         )
 

@@ -168,6 +168,14 @@ def changed(
     return None if later is None or not len(later) else later
 
 
+def check_weights(weighting: str, fields: Mapping[str, Any]) -> None:
+    """Refuse samples without a concentration where concentrations are the weights."""
+    if weighting == "concentration" and fields.get("concentration") is None:
+        raise InvalidConcentrationError(
+            "weighting='concentration' needs concentration, one per sample; pass it, or open with weighting='uniform'"
+        )
+
+
 def as_ids(ids: list[SubjectId]) -> Subjects:
     """Ids of a store, which are all strings or all integers, as an array, without looking at each one."""
     return as_subjects(np.array(ids))

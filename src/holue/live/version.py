@@ -80,7 +80,9 @@ class GalleryVersion:
         """
         moment = self.moment
         answers = moment.identify(X, concentration, top_k=top_k)
-        warn_once(calibration_doubts(moment.state, self.settings), self.cell.warned(moment.state))
+        warn_once(
+            calibration_doubts(moment.state, self.settings, search=moment.search_report), self.cell.warned(moment.state)
+        )
         return answers.left_open(self.missing.reason) if self.missing else answers
 
     def doubts(self, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
@@ -90,4 +92,4 @@ class GalleryVersion:
         """
         if self.state is None or self.state.operating_point is None:
             return ()
-        return calibration_doubts(self.state, self.settings, drift=drift)
+        return calibration_doubts(self.state, self.settings, drift=drift, search=self.moment.search_report)

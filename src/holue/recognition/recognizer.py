@@ -46,6 +46,7 @@ from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.saved.recognizer_folder import read_recognizer, write_recognizer
 from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.search.search import SearchKind
+from holue.recognition.search.search_report import SearchReport
 from holue.recognition.seeds import RandomState
 from holue.recognition.settings import SETTINGS, Settings
 from holue.recognition.state.examination import Examination
@@ -85,8 +86,9 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         How the samples of a subject are pooled.
     threads : int or None
         Threads of a gallery scan; None for all cores.
-    search : "exact", "float16", "int8", "binary" or "approximate"
-        How the enrolled gallery is read; see :class:`holue.recognition.search.search.Search`. Calibration reads exactly.
+    search : "auto", "exact", "float16", "int8", "binary" or "approximate"
+        How the enrolled gallery is read; "auto" chooses by its size (``search_report`` says why), and reads small ones exactly.
+        Calibration reads exactly.
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
         :class:`holue.recognition.risk.controller.RiskController` finds a threshold with a guarantee; None filters nothing else.
@@ -277,7 +279,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         now = self._now
         state, threshold = now.state, now.state.point.threshold
         evidence = now.best(X, concentration)
-        warn_once(calibration_doubts(state, now.settings), self._cell.warned(state))
+        warn_once(calibration_doubts(state, now.settings, search=now.search_report), self._cell.warned(state))
         return named(state.gallery.names(evidence.top_index[:, 0]), evidence.top_scores[:, 0] >= threshold)
 
     def decision_function(self, X: object, concentration: object = None) -> Float64Array:
@@ -324,7 +326,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         """
         now = self._now
         answers = now.identify(X, concentration, top_k=top_k)
-        warn_once(calibration_doubts(now.state, now.settings), self._cell.warned(now.state))
+        warn_once(calibration_doubts(now.state, now.settings, search=now.search_report), self._cell.warned(now.state))
         return answers
 
     def examine(
@@ -350,7 +352,13 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
 
         ``predict`` and ``identify`` warn of each of them once, all in one ``CalibrationWarning``.
         """
-        return calibration_doubts(self._state, self._settings, drift=drift)
+        now = self._now
+        return calibration_doubts(now.state, now.settings, drift=drift, search=now.search_report)
+
+    @property
+    def search_report(self) -> SearchReport:
+        """How the gallery is read now, why, and which share of mates at the threshold an index misses."""
+        return self._now.search_report
 
     @property
     def filter_threshold(self) -> float:

@@ -55,7 +55,7 @@ class Settings:
             raise InvalidParameterError(f"filter_below must be a finite quality or None, got {lowest!r}")
         for name, value, allowed in (
             ("hold", self.hold, ("model", "fpir", "threshold")),
-            ("search", self.search, SEARCHES),
+            ("search", self.search, ("auto", *SEARCHES)),
             ("weighting", self.weighting, ("uniform", "concentration")),
         ):
             if value not in allowed:

@@ -31,6 +31,7 @@ from holue.evidence.ivf.inverted_lists import InvertedLists, group
 from holue.evidence.ivf.kmeans import ITERATIONS, Float32Array, Rows, Step
 from holue.evidence.ivf.list_loops import visit, visitors_of
 from holue.evidence.ivf.living_lists import LivingLists
+from holue.evidence.ivf.missed_mates import MissedMates, blurred
 from holue.evidence.ivf.sample import Mask, Sample
 from holue.evidence.ivf.tail import Unread, with_tail
 from holue.evidence.ivf.tail_calibration import TailCalibration
@@ -85,6 +86,7 @@ class ApproximateIndex:
     fingerprint: str
     numbers: Rows  # (K,) of the rows
     living: LivingLists
+    mates: MissedMates
     later: Block | None = None  # rows enrolled after the lists were made: read one by one
 
     @classmethod
@@ -131,12 +133,24 @@ class ApproximateIndex:
             lists = group(directions, int(n_lists), rng, workers=workers, step=step)
         sample = Sample.draw(lists, int(n_sample), rng)
         whole = LivingLists.whole(lists, sample)
-        made = cls(lists, sample, TailCalibration.unknown(), 1, fingerprint_of(directions), numbers, whole)
+        made = cls(
+            lists,
+            sample,
+            TailCalibration.unknown(),
+            1,
+            fingerprint_of(directions),
+            numbers,
+            whole,
+            MissedMates.unknown(len(lists)),
+        )
         if n_probe is None:
             rows = rng.integers(n_subjects, size=TRIALS)
-            n_probe = max(made.lists_needed(_blurred(directions[rows], mated_cosine, rng), rows, recall), FEWEST_LISTS)
+            n_probe = max(made.lists_needed(blurred(directions[rows], mated_cosine, rng), rows, recall), FEWEST_LISTS)
         _check_whole("n_probe", n_probe, 1)
-        made = replace(made, n_probe=min(int(n_probe), len(lists)))
+        n_probe = min(int(n_probe), len(lists))
+        with single_threaded():
+            mates = MissedMates.measure(lists, sample.vectors, rng, fewest=n_probe, workers=workers)
+        made = replace(made, n_probe=n_probe, mates=mates)
         return replace(made, calibration=made._learn(directions, mated_cosine, rng, workers, step))
 
     def __len__(self) -> int:
@@ -164,6 +178,13 @@ class ApproximateIndex:
             needed[part] = (scores >= np.take_along_axis(scores, mates[part, None], axis=1)).sum(axis=1)
         return int(np.quantile(needed, recall, method="higher"))
 
+    def lists_read(self, decisive: float | None) -> tuple[int, float]:
+        """How many lists a probe reads where the threshold is ``decisive``, and the share of mates there that are missed."""
+        if decisive is None:
+            return self.n_probe, float("nan")
+        lists, missed = self.mates.at(decisive)
+        return max(lists, self.n_probe), missed
+
     def of(self, left: Mask | None) -> Self:
         """The index of a version of the gallery that these rows of the segment have left; those who have are skipped."""
         return self if left is self.living.left else replace(self, living=self.living.of(left))
@@ -176,12 +197,14 @@ class ApproximateIndex:
         top_k: int = 5,
         link: Link = cosine_link,
         n_probe: int | None = None,
+        decisive: float | None = None,
         threads: int | None = None,
     ) -> Evidence:
         """Evidence of the whole gallery about unit ``directions`` (n, d), the unread part estimated; all in float32.
 
-        The top is that of the lists read, its scores exact. ``n_probe`` reads more lists than the index was built
-        for; with all of them nothing is left to estimate. Probes are trusted to be valid.
+        The top is that of the lists read, its scores exact. ``decisive``, the threshold of the decision, has so many lists read
+        that at most 0.001 of the mates at that cosine are missed (see ``missed_mates.py``). ``n_probe`` reads more
+        lists than the index was built for; with all of them nothing is left to estimate. Probes are trusted to be valid.
         """
         a = check_sharpness(sharpness)
         if link is not cosine_link:
@@ -196,7 +219,8 @@ class ApproximateIndex:
                 "both must come from the same embedding model"
             )
         probes = np.ascontiguousarray(directions, dtype=np.float32)
-        n_read = min(int(n_probe or self.n_probe), len(self.lists))
+        enough, missed = self.lists_read(decisive)
+        n_read = min(max(int(n_probe or 0), enough), len(self.lists))
         places = check_top_k(top_k)
         reads = n_read * (len(self.lists.rows) // len(self.lists)) + len(self.sample) + len(self.lists)
         workers = min(n_threads(threads, len(probes) * reads * self.dim), max(len(probes) // PROBES_PER_THREAD, 1))
@@ -211,7 +235,10 @@ class ApproximateIndex:
                 tail[:, block] = _completed(seen, unread, self.calibration, workers)
         log_mass, mean_score, log_mass_error, mean_score_error = tail
         precision = replace(
-            Precision.exact(*log_mass.shape), log_mass_error=log_mass_error, mean_score_error=mean_score_error
+            Precision.exact(*log_mass.shape),
+            log_mass_error=log_mass_error,
+            mean_score_error=mean_score_error,
+            missed=np.full(len(probes), missed),
         )
         known = replace(
             empty, log_mass=log_mass, mean_score=mean_score, n_subjects=len(self.living), precision=precision
@@ -292,7 +319,7 @@ class ApproximateIndex:
         small, large = self.sample.reach * np.array(LEARNED_AT), self.sample.reach * np.array(LEARNED_BEYOND)
         rows = rng.choice(len(directions), LEARNED_ROWS, replace=False)
         probes = np.asarray(directions[rows], dtype=np.float32)
-        probes[::2] = _blurred(probes[::2], mated_cosine, rng)
+        probes[::2] = blurred(probes[::2], mated_cosine, rng)
         own = self.lists.of_rows()[rows]
         log_off, mean_off = [], []
         with single_threaded():
@@ -358,17 +385,6 @@ def _rows_of(gallery: Gallery | Segment | FloatArray) -> tuple[FloatArray, Rows]
     if isinstance(gallery, Gallery | Segment):
         return gallery.directions, gallery.numbers
     return np.asarray(gallery), np.arange(len(gallery))
-
-
-def _blurred(directions: FloatArray, cosine: float, rng: np.random.Generator) -> FloatArray:
-    """Unit vectors at the given cosine to these, in random ways; in one dimension, where there are none, the same again."""
-    noise = rng.standard_normal(directions.shape)
-    noise -= np.einsum("ij,ij->i", noise, directions)[:, None] * directions
-    length = np.linalg.norm(noise, axis=1, keepdims=True)
-    some = length > 0
-    aside = np.sqrt(1 - cosine**2) * noise / np.where(some, length, 1.0)
-    blurred: FloatArray = np.where(some, cosine * directions + aside, directions)
-    return blurred
 
 
 def _nearest(scores: Float32Array, count: int) -> Mask:

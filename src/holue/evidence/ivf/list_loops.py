@@ -55,6 +55,23 @@ def products(probes: Float32Array, vectors: Float32Array) -> Float32Array:
 
 
 @njit(cache=True, nogil=True)
+def count_nearer(along, aside, own, ratios, counts):
+    """Of trials ``x + t e``: the lists, its own among them, whose centres are at least as near as that of its own list.
+
+    ``along`` and ``aside`` (n, L) are the centres' scores with x and with e, ``ratios`` (g,) the values of t, ``counts`` (n, g)
+    the result.
+    """
+    for i in range(len(along)):
+        for g in range(len(ratios)):
+            t = ratios[g]
+            limit = along[i, own[i]] + t * aside[i, own[i]]
+            count = 0
+            for number in range(along.shape[1]):
+                count += along[i, number] + t * aside[i, number] >= limit
+            counts[i, g] = count
+
+
+@njit(cache=True, nogil=True)
 def visitors_of(near):
     """The probes that are near each list, list after list, and where each list's begin."""
     n, n_lists = near.shape

@@ -9,6 +9,7 @@ import numpy as np
 from holue.gallery.subjects import as_subjects
 from holue.live.templates import Gathered, as_ids
 from holue.live.version import GalleryVersion
+from holue.recognition.audit.audit import GalleryAudit, audit_gallery
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.settings import Settings
 from holue.store.protocol import Store
@@ -27,4 +28,14 @@ def left_out(store: Store, settings: Settings, now: GalleryVersion) -> LeftOutPr
     return LeftOutProbes.of(
         settings.method, gathered.rows, ids, gathered.concentration, gathered.media, settings.weighting,
         now.moment.state.gallery,
+    )  # fmt: skip
+
+
+def audited(store: Store, version: int, options: dict[str, Any]) -> GalleryAudit:
+    """The audit of the samples of a version, which are named by their numbers."""
+    gathered, ids = gathered_samples(store, version)
+    numbers = store.at(version).sample_numbers()
+    return audit_gallery(
+        gathered.rows, ids, concentration=gathered.concentration, media=gathered.media, sample_id=numbers.astype(str),
+        **options,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from holue.errors import InvalidParameterError
 from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.fallback import usable_hold
+from holue.recognition.search.search_report import SearchReport
 from holue.recognition.settings import Settings
 from holue.recognition.state.state import State
 
@@ -36,15 +37,17 @@ class CalibrationWarning(UserWarning):
 class Doubt:
     """One reason, which prints as its sentence."""
 
-    about: Literal["gallery", "certificate", "model", "drift", "duplicates", "look-alikes"]
+    about: Literal["gallery", "certificate", "model", "drift", "duplicates", "look-alikes", "search"]
     sentence: str
 
     def __str__(self) -> str:
         return self.sentence
 
 
-def calibration_doubts(state: State, settings: Settings, *, drift: DriftState | None = None) -> tuple[Doubt, ...]:
-    """Why the calibration of a state may no longer fit; empty where nothing speaks against it.
+def calibration_doubts(
+    state: State, settings: Settings, *, drift: DriftState | None = None, search: SearchReport | None = None
+) -> tuple[Doubt, ...]:
+    """Why the calibration of a state may no longer fit, or its search; empty where nothing speaks against it.
 
     ``drift`` is where a :class:`holue.recognition.calibration.drift.DriftMonitor` of your probes stands, if you keep one.
     """
@@ -85,6 +88,8 @@ def calibration_doubts(state: State, settings: Settings, *, drift: DriftState | 
             "calibrate on development probes"
         )
         doubts.append(Doubt("look-alikes", sentence))
+    if search is not None and search.doubt is not None:
+        doubts.append(Doubt("search", search.doubt))
     if drift is not None and drift.alarm:
         doubts.append(Doubt("drift", str(drift)))
     return tuple(doubts)

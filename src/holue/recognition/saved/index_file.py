@@ -17,6 +17,7 @@ from holue.evidence.block import NOBODY, Block
 from holue.evidence.ivf.index import ApproximateIndex, fingerprint_of
 from holue.evidence.ivf.inverted_lists import InvertedLists
 from holue.evidence.ivf.living_lists import LivingLists
+from holue.evidence.ivf.missed_mates import MissedMates
 from holue.evidence.ivf.sample import Sample
 from holue.evidence.ivf.tail_calibration import TailCalibration
 from holue.gallery.embeddings import FloatArray
@@ -37,6 +38,9 @@ def save_index(index: ApproximateIndex, directory: str | os.PathLike[str]) -> No
         "misfit_large_sharpness": index.calibration.large_sharpness,
         "misfit_shifts": index.calibration.shifts,
         "misfit_mean_shifts": index.calibration.mean_shifts,
+        "mates_cosines": index.mates.cosines,
+        "mates_lists": index.mates.lists,
+        "mates_missed": index.mates.missed,
     }
     write_artifact(directory, KIND, content, arrays)
 
@@ -63,10 +67,30 @@ def load_index(directory: str | os.PathLike[str], gallery: Gallery | FloatArray)
         sample = Sample.from_places(lists, at)
         learned_with = calibration, int(content["n_probe"]), content["fingerprint"]
         return ApproximateIndex(
-            lists, sample, *learned_with, numbers[: len(rows)], LivingLists.whole(lists, sample), later
+            lists,
+            sample,
+            *learned_with,
+            numbers[: len(rows)],
+            LivingLists.whole(lists, sample),
+            _mates(arrays, lists),
+            later,
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise CorruptArtifactError(f"{directory}: the manifest does not describe an index ({error})") from error
+
+
+def _mates(arrays: dict[str, npt.NDArray[Any]], lists: InvertedLists) -> MissedMates:
+    """What was measured about missed mates; earlier saves have nothing, and then a threshold has all lists read."""
+    if "mates_cosines" not in arrays:
+        return MissedMates.unknown(len(lists))
+    cosines, needed, missed = (arrays[f"mates_{name}"] for name in ("cosines", "lists", "missed"))
+    if not cosines.ndim == needed.ndim == missed.ndim == 1 or not len(cosines) == len(needed) == len(missed):
+        raise ValueError("mates must be columns of one length")
+    if not (np.isfinite(cosines).all() and (np.diff(cosines) > 0).all() and ((missed >= 0) & (missed <= 1)).all()):
+        raise ValueError("mates must hold rising cosines, and shares between 0 and 1")
+    if needed.dtype != np.int64 or ((needed < 1) | (needed > len(lists))).any():
+        raise ValueError(f"mates_lists must be between 1 and {len(lists)}")
+    return MissedMates(cosines, needed, missed, len(lists))
 
 
 def _check(arrays: dict[str, npt.NDArray[Any]], n_probe: object) -> None:

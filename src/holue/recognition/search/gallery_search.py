@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -25,7 +25,9 @@ from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Numbers, Part, Segment
 from holue.gallery.subjects import Subjects
+from holue.recognition.search.choice import Choice, chosen
 from holue.recognition.search.search import SEARCHES, SearchKind
+from holue.recognition.search.search_report import SearchReport
 
 COMPRESSED_FROM = 4096
 """Rows from which a segment is compressed, unless it is the only one; smaller ones are read exactly until they are merged."""
@@ -54,6 +56,7 @@ class GallerySearch:
     kind: SearchKind
     gallery: Gallery
     prepared: tuple[Prepared | None, ...]  # of each part of the gallery, as this version has it
+    threshold: float | None = None  # of the decisions; lists are read for it where a scan names none
 
     @classmethod
     def exact(cls, gallery: Gallery) -> GallerySearch:
@@ -63,6 +66,7 @@ class GallerySearch:
     @classmethod
     def prepare(cls, kind: SearchKind, gallery: Gallery) -> GallerySearch:
         """Prepare every segment that is worth it."""
+        kind = chosen(kind, gallery).kind
         made = (
             prepare_segment(kind, part.segment) if is_worth(kind, part, gallery) else None for part in gallery.parts
         )
@@ -85,6 +89,17 @@ class GallerySearch:
     def missing(self) -> int:
         """Nobody: all rows are here."""
         return 0
+
+    def report(self, choice: Choice, asked: SearchKind, threshold: float | None) -> SearchReport:
+        """How it reads at a threshold: of the indexes, the one that reads the largest share of its lists."""
+        known = SearchReport(asked, self.kind, choice.reason, self.gallery.dim, threshold)
+        indexes = [form for form in self.prepared if isinstance(form, ApproximateIndex)]
+        if not indexes:
+            return known
+        worst = max(indexes, key=lambda index: index.lists_read(threshold)[0] / len(index.lists))
+        read, missed = worst.lists_read(threshold)
+        share = None if threshold is None else missed
+        return replace(known, lists=len(worst.lists), lists_read=read, missed=share)
 
     def names(self, numbers: Numbers) -> Subjects:
         """The ids of some numbers; a negative one is nobody's."""
@@ -124,7 +139,8 @@ class GallerySearch:
         if self.kind == "approximate":
             narrow = directions.astype(np.float32, copy=False)
             indexes = [form for _, form in pairs if isinstance(form, ApproximateIndex)]
-            seen = [index.scan(narrow, sharpness, **how) for index in indexes]
+            at = self.threshold if decisive is None else decisive
+            seen = [index.scan(narrow, sharpness, decisive=at, **how) for index in indexes]
             if unprepared:
                 seen.append(scan(narrow, unprepared, sharpness, **how))
             evidence = reduce(merge, seen)
@@ -139,6 +155,7 @@ class GallerySearch:
             if unprepared:
                 seen.append(scan(directions, unprepared, sharpness, **how))
             return reduce(merge, seen)
+        assert self.kind != "auto", "a search has one of the ways there are"
         if codes := tuple(form for _, form in pairs if isinstance(form, CompressedPart)):
             seen.append(scan_compressed(directions, CompressedGallery(self.kind, codes), sharpness, **how))
         # Bounds of float64 are worth their time where the rows are few; the rounding of float32 counts as exact (see Precision).
@@ -153,8 +170,8 @@ class GallerySearch:
 
 def check_kind(kind: SearchKind) -> None:
     """An error that names the kinds there are, unless this is one."""
-    if kind not in SEARCHES:
-        raise InvalidParameterError(f"search must be {' or '.join(map(repr, SEARCHES))}, got {kind!r}")
+    if kind not in ("auto", *SEARCHES):
+        raise InvalidParameterError(f"search must be {' or '.join(map(repr, ('auto', *SEARCHES)))}, got {kind!r}")
 
 
 def is_worth(kind: SearchKind, part: Part, gallery: Gallery) -> bool:
@@ -171,6 +188,7 @@ def prepare_segment(kind: SearchKind, segment: Segment) -> Prepared:
     if kind == "binary":
         return binary_segment(segment)
     assert kind != "exact"
+    assert kind != "auto"
     return compress_segment(segment, kind)
 
 

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Part, Segment, joined
+from holue.recognition.search.choice import chosen
 from holue.recognition.search.gallery_search import (
     GallerySearch,
     Prepared,
@@ -22,6 +23,7 @@ from holue.recognition.search.gallery_search import (
     prepare_segment,
 )
 from holue.recognition.search.search import SearchKind
+from holue.recognition.search.search_report import SearchReport
 
 Replace = Callable[[Sequence[Part], Segment], bool]
 """Puts one segment in the place of some parts; whether it could, since the gallery may have changed."""
@@ -43,32 +45,56 @@ class PreparedSegments:
         # What the background has taken up: once, or a failure would come back with every question.
         self._tried: WeakSet[Segment] = WeakSet()
         self._merged: WeakSet[Segment] = WeakSet()
+        # Segments whose lists were of no use when they were made: a question that finds them so is refused.
+        self._useless: WeakSet[Segment] = WeakSet()
 
-    def search(self, kind: SearchKind, gallery: Gallery, merge: Replace) -> GallerySearch:
-        """How this version of the gallery is read now; ``merge`` is called where segments were merged in the background."""
+    def search(
+        self, kind: SearchKind, gallery: Gallery, merge: Replace, threshold: float | None = None
+    ) -> GallerySearch:
+        """How this version of the gallery is read now; ``merge`` is called where segments were merged in the background.
+
+        Lists that have to be read in their majority at the ``threshold`` are refused where a question waits for them. Lists that
+        are in use, or made in the background, are read as far as the threshold asks.
+        """
         check_kind(kind)
+        asked, choice = kind, chosen(kind, gallery)
+        kind = choice.kind
         known = self._last
-        if known is not None and known.gallery is gallery and known.kind == kind and None not in known.prepared:
+        if known is not None and (known.gallery is not gallery or known.kind != kind or known.threshold != threshold):
+            known = None
+        if known is not None and None not in known.prepared:
             return known
         wanted = [part.segment for part in gallery.parts if is_worth(kind, part, gallery)]
         missing = [segment for segment in wanted if self._known(kind, segment) is None]
         if missing and len(missing) == len(wanted):
             for segment in missing:
                 self._prepare(kind, segment)
+            if kind == "approximate":
+                self._useless.update(missing)
         else:
             self._start(kind, gallery, missing, merge)
-        if known is not None and known.gallery is gallery and known.kind == kind:
+        if known is not None:
             pairs = zip(known.prepared, gallery.parts)
             if not any(form is None and self._known(kind, part.segment) for form, part in pairs):
                 return known
         made = GallerySearch(
-            kind, gallery, tuple(as_of(self._known(kind, part.segment), part) for part in gallery.parts)
+            kind, gallery, tuple(as_of(self._known(kind, part.segment), part) for part in gallery.parts), threshold
         )
+        if kind == "approximate" and any(part.segment in self._useless for part in gallery.parts):
+            made.report(choice, asked, threshold).refuse()
+            self._useless.difference_update(part.segment for part in gallery.parts)
         for part, form in zip(gallery.parts, made.prepared):
             if form is not None:  # the next version differs from this one by little
                 self._forms.setdefault(part.segment, {})[kind] = form
         self._last = made
         return made
+
+    def report(self, asked: SearchKind, gallery: Gallery, threshold: float | None) -> SearchReport:
+        """How a version would be read, as far as it is known without preparing anything."""
+        choice, last = chosen(asked, gallery), self._last
+        if last is None or last.kind != choice.kind:
+            return SearchReport(asked, choice.kind, choice.reason, gallery.dim, threshold)
+        return last.report(choice, asked, threshold)
 
     def wait(self) -> None:
         """Until what is under way in the background is done."""

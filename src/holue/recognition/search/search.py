@@ -14,8 +14,9 @@ from holue.gallery.embeddings import FloatArray
 from holue.gallery.segment import Numbers
 from holue.gallery.subjects import Subjects
 
-SearchKind = Literal["exact", "float16", "int8", "binary", "approximate"]
+SearchKind = Literal["auto", "exact", "float16", "int8", "binary", "approximate"]
 SEARCHES: tuple[SearchKind, ...] = ("exact", "float16", "int8", "binary", "approximate")
+"""The ways there are; "auto" is one of them for each version of a gallery (see ``choice.py``)."""
 
 
 class Search(Protocol):

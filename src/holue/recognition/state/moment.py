@@ -15,6 +15,7 @@ from holue.recognition.calibration.validation import validation_gallery
 from holue.recognition.reading import Reading
 from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.search.search import Search
+from holue.recognition.search.search_report import SearchReport
 from holue.recognition.settings import Settings
 from holue.recognition.state.examination import Examination
 from holue.recognition.state.state import State
@@ -32,7 +33,13 @@ class Moment:
     @property
     def search(self) -> Search:
         """How the enrolled gallery is read."""
-        return self.cell.search(self.settings.search, self.state.gallery)
+        point = self.state.operating_point
+        return self.cell.search(self.settings.search, self.state.gallery, None if point is None else point.threshold)
+
+    @property
+    def search_report(self) -> SearchReport:
+        """How the enrolled gallery is read now, why, and what an index misses."""
+        return self.cell.search_report(self.settings.search, self.state)
 
     def probes(self, X: object, concentration: object = None) -> Embeddings:
         """Probes of as many features as the gallery has."""

@@ -14,6 +14,7 @@ from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Part, Segment
 from holue.recognition.search.prepared_segments import PreparedSegments
 from holue.recognition.search.search import Search, SearchKind
+from holue.recognition.search.search_report import SearchReport
 from holue.recognition.state.lineage import Lineage
 from holue.recognition.state.state import State
 
@@ -65,9 +66,14 @@ class StateCell:
                 self._warned = state.lineage, set()
             return self._warned[1]
 
-    def search(self, kind: SearchKind, gallery: Gallery) -> Search:
+    def search(self, kind: SearchKind, gallery: Gallery, threshold: float | None = None) -> Search:
         """How a version of the gallery is read: by what is prepared of its segments, exactly where nothing is."""
-        return self._segments.search(kind, gallery, self._merge)
+        return self._segments.search(kind, gallery, self._merge, threshold)
+
+    def search_report(self, kind: SearchKind, state: State) -> SearchReport:
+        """How the gallery of a state is read, as far as it is known without preparing anything."""
+        point = state.operating_point
+        return self._segments.report(kind, state.gallery, None if point is None else point.threshold)
 
     def wait_for_preparation(self) -> None:
         """Until nothing is being prepared or merged in the background; for measurements and tests."""

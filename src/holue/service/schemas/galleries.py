@@ -49,7 +49,7 @@ class NewGallery(Body):
     weighting: Literal["uniform", "concentration"] | None = Field(
         default=None, description="How samples of a subject are pooled.", examples=[None]
     )
-    search: Literal["exact", "float16", "int8", "binary", "approximate"] | None = Field(
+    search: Literal["auto", "exact", "float16", "int8", "binary", "approximate"] | None = Field(
         default=None, description="How the gallery is read.", examples=[None]
     )
     keep_images: bool = Field(

@@ -38,7 +38,9 @@ def create(
     method: Annotated[
         str, typer.Option(help="How an answer's reliability is judged; see `holue scores`.")
     ] = "holue-plus",
-    search: Annotated[str, typer.Option(help="How it is read: exact, float16, int8, binary or approximate.")] = "exact",
+    search: Annotated[
+        str, typer.Option(help="How it is read: auto, exact, float16, int8, binary or approximate.")
+    ] = "exact",
     keep_images: Annotated[
         bool, typer.Option("--keep-images", help="A service keeps small pictures of samples, for people who decide.")
     ] = False,
@@ -95,6 +97,8 @@ def status(gallery: Gallery, damaged: DamagedGallery = Damaged.refuse, json: Jso
             say(f"FPIR with {now.subjects} subjects: {now.expected_fpir} (target {now.target_fpir:g})")
         if now.shortfall is not None:
             say(now.shortfall)
+    if now.search is not None:
+        say(f"search: {now.search}")
     for doubt in now.doubts:
         say(f"doubt: {doubt}")
     for problem in now.damage:
