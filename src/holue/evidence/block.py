@@ -33,6 +33,16 @@ class Block(NamedTuple):
         return len(self.rows) - int(np.count_nonzero(self.gone))
 
 
+def read_only(rows: FloatArray) -> FloatArray:
+    """A view that cannot be written to: to the compiled loops, rows in memory and rows mapped from disk are then one type.
+
+    Otherwise the first question to a mapped gallery would compile them a second time.
+    """
+    view = rows.view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
 def block_of(part: Part) -> Block:
     """A part of a gallery."""
     return Block(part.segment.directions, part.segment.numbers, NOBODY if part.gone is None else part.gone)

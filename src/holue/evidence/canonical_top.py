@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from holue.evidence.accumulator import Accumulator
 from holue.evidence.block import NOBODY as NOBODY  # for the doctest
-from holue.evidence.block import Block
+from holue.evidence.block import Block, read_only
 from holue.evidence.evidence import NO_SUBJECT, Evidence
 from holue.evidence.kernels.canonical_scores import score_numbers, select_top
 from holue.evidence.threads.thread_pool import parallel_map, slices
@@ -63,12 +63,12 @@ def _scores(blocks: Sequence[Block], wanted: Rows, probes: Float64Array) -> Floa
     scores = np.full(wanted.shape, -np.inf)
     for rows, numbers, gone in blocks:
         if rows.dtype.char in "fd" and rows.flags.c_contiguous:
-            score_numbers(rows, numbers, gone, wanted, probes, scores)
+            score_numbers(read_only(rows), numbers, gone, wanted, probes, scores)
         else:  # copy the few rows that are wanted, not the segment
             few = np.searchsorted(numbers, np.unique(wanted))
             few = np.unique(few[few < len(numbers)])
             copied = np.ascontiguousarray(rows[few], dtype=np.result_type(rows.dtype, np.float32))
-            score_numbers(copied, numbers[few], gone[few] if len(gone) else gone, wanted, probes, scores)
+            score_numbers(read_only(copied), numbers[few], gone[few] if len(gone) else gone, wanted, probes, scores)
     return scores
 
 

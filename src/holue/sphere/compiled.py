@@ -122,5 +122,6 @@ def apply(
     >>> apply(lambda flat, factor: factor * flat, np.ones((1, 2)), 3.0)
     array([[3., 3.]])
     """
-    flat = np.require(values, requirements=["C", "W"]).reshape(-1)
+    as_is = values.flags.c_contiguous and values.flags.writeable
+    flat = (values if as_is else np.require(values, requirements=["C", "W"])).reshape(-1)
     return kernel(flat, *arguments, **options).reshape(values.shape)

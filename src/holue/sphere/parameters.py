@@ -33,12 +33,14 @@ def check_dim(dim: int) -> int:
     return value
 
 
-def check_concentration(concentration: ArrayLike, name: str = "concentration") -> FloatArray:
+def check_concentration(concentration: ArrayLike | float, name: str = "concentration") -> FloatArray:
     """Return concentrations as ``float64``; each is finite and not negative (0 is the uniform density).
 
     >>> check_concentration([0, 12])
     array([ 0., 12.])
     """
+    if isinstance(concentration, float) and 0 <= concentration < np.inf:  # root finding asks thousands of times
+        return np.array(concentration)
     values = _as_float64(concentration, name, InvalidConcentrationError)
     broken = ~((values >= 0) & (values < np.inf))
     if broken.any():

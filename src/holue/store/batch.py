@@ -97,8 +97,9 @@ def check_batch(
     if concentration is not None:
         for i in np.flatnonzero(~(np.isfinite(kappa) & (kappa > 0))).tolist():
             bad.setdefault(i, f"concentration must be positive and finite, got {kappa[i]}")
-    for i in np.flatnonzero(~np.isfinite(times)).tolist():
-        bad.setdefault(i, f"time must be finite seconds since 1970, got {times[i]}")
+    if time is not None:
+        for i in np.flatnonzero(~np.isfinite(times)).tolist():
+            bad.setdefault(i, f"time must be finite seconds since 1970, got {times[i]}")
     for i, why in _bad_ids(names):
         bad.setdefault(i, why)
     if bad and not skip_bad:
@@ -133,6 +134,8 @@ def _as_rows(X: object, dim: int) -> tuple[Float32Array, dict[int, str]]:
             f"X has shape {given.shape}, but this store keeps rows of {dim} numbers (n, {dim}); "
             "embed with the model that the store was created for"
         )
+    if given.dtype == np.float32:
+        return np.ascontiguousarray(given), bad
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(given, dtype=np.float32), bad
 
@@ -155,10 +158,12 @@ def _ragged(X: object, dim: int) -> tuple[np.ndarray, dict[int, str]]:
 
 
 def _bad_rows(rows: Float32Array) -> dict[int, str]:
-    bad = {}
+    bad: dict[int, str] = {}
     # NaN and infinity survive the product with zero, so one pass without a temporary finds whether there are any.
     with np.errstate(invalid="ignore", over="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)
+    if len(squares) and squares.min() > 0 and squares.max() < np.inf:  # NaN is neither
+        return bad
     for i in np.flatnonzero(~(np.isfinite(squares) & (squares > 0))).tolist():
         if not np.isfinite(rows[i]).all():
             bad[i] = "holds NaN or infinity as float32; embed the sample again"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.accumulator import Accumulator
-from holue.evidence.block import Block
+from holue.evidence.block import Block, read_only
 from holue.evidence.kernels.binned_sums import DOUBLE_BINS, LARGEST_SHARPNESS, SINGLE_BINS, summed_sharpness
 from holue.evidence.kernels.canonical_scores import score_all
 from holue.evidence.kernels.exponential_sums import CHUNK, absorb_linked, absorb_top, multiply, sweep
@@ -102,7 +102,7 @@ class LinkedKernel:
             rows = slice(first, first + PROBE_BLOCK)
             part, probes = sums.rows(rows), self.probes[rows]
             scores = scratch[0][: len(probes) * len(held)].reshape(len(probes), len(held))
-            score_all(held, probes, scores)
+            score_all(read_only(held), probes, scores)
             absorb_top(scores, numbers, part.top_scores, part.top_index)
             if len(sharpness):
                 absorb_linked(self.link(scores, first), sharpness, part.window, part.bins)
@@ -111,7 +111,7 @@ class LinkedKernel:
     def scores(self, rows: FloatArray) -> Float64Array:
         """Canonical scores."""
         scores = np.empty((len(self.probes), len(rows)))
-        score_all(_held(rows), self.probes, scores)
+        score_all(read_only(_held(rows)), self.probes, scores)
         return scores
 
     def linked(self, scores: Float64Array) -> Float64Array:
@@ -147,7 +147,7 @@ class PanelKernel:
 
     def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
-        held = np.ascontiguousarray(block.rows, dtype=np.float32)
+        held = read_only(np.ascontiguousarray(block.rows, dtype=np.float32))
         sweep_panels(self.tiles, held, block.numbers, block.gone, *scratch, sums.arrays)
         sums.n_subjects += block.n_living
 
@@ -177,7 +177,7 @@ class SweepKernel:
 
     def add(self, sums: Accumulator, block: Block, scratch: Scratch) -> None:
         """Take in one block."""
-        held = np.ascontiguousarray(block.rows, dtype=np.float32)
+        held = read_only(np.ascontiguousarray(block.rows, dtype=np.float32))
         sweep(self.probes, held, block.numbers, block.gone, *scratch, sums.arrays)
         sums.n_subjects += block.n_living
 

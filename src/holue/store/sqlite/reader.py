@@ -47,14 +47,7 @@ class Reader(ABC):
 
     def subjects(self, after: int = 0, limit: int = 1000) -> list[Subject]:
         """Enrolled subjects in ascending order of their numbers, a page at a time."""
-
-        def page(home: Home) -> list[Subject]:
-            rows = home.database.run(
-                "SELECT number FROM subject WHERE number > ? ORDER BY number LIMIT ?", [after, limit]
-            )
-            return list(home.tables.numbered([row[0] for row in rows]).values())
-
-        return self._read(page)
+        return self._read(lambda home: home.tables.page(after, limit))
 
     def samples(self, subject: SubjectId) -> list[Sample]:
         """The samples of an enrolled subject, as they were given."""

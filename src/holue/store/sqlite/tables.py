@@ -47,6 +47,11 @@ class Tables:
         rows = self._in(f"SELECT {SUBJECT} FROM subject WHERE number IN", list(numbers))
         return {row[0]: _subject(row) for row in rows}
 
+    def page(self, after: int, limit: int) -> list[Subject]:
+        """Enrolled subjects in ascending order of their numbers, the first after one."""
+        sql = f"SELECT {SUBJECT} FROM subject WHERE number > ? ORDER BY number LIMIT ?"
+        return [_subject(row) for row in self._database.run(sql, [after, limit])]
+
     def any_id(self) -> SubjectId | None:
         """The id of some enrolled subject."""
         found: SubjectId | None = self._database.one("SELECT id FROM subject LIMIT 1")
