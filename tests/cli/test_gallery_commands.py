@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +269,12 @@ def test_progress_is_shown_on_a_terminal_only_and_never_beside_json(
     with progress.working("compacting", quiet=True):
         pass
     assert shown == ["verifying"]
+
+
+def test_warnings_read_as_errors_do(gallery: Path) -> None:
+    run("remove", gallery, *(f"s{i}" for i in range(40)))  # too few are left for the target
+    words = [sys.executable, "-m", "holue", "calibrate", str(gallery)]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert ran.stderr.startswith("warning: ")
+    assert "Warning" not in ran.stderr
+    assert ".py" not in ran.stderr

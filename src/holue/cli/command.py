@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -30,10 +32,27 @@ class Command(TyperCommand):
         """Run; an error of the library names the options of this command."""
         try:
             check_inputs(ctx.params)
-            return super().invoke(ctx)
+            with self._plain_warnings():
+                return super().invoke(ctx)
         except HolueError as error:
             error.args = (spelled(str(error), self), *error.args[1:])
             raise
+
+    @contextmanager
+    def _plain_warnings(self) -> Iterator[None]:
+        """Show holue's warnings as it shows errors: to whoever types a command, a line of its source says nothing."""
+        usual = warnings.formatwarning
+
+        def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
+            if not category.__module__.startswith("holue."):
+                return usual(message, category, *place, **more)
+            return f"warning: {spelled(str(message), self)}\n"
+
+        warnings.formatwarning = shown
+        try:
+            yield
+        finally:
+            warnings.formatwarning = usual
 
 
 class CommandGroup(TyperGroup):

@@ -19,7 +19,7 @@ from holue.datasets.formats.sample_table import read_sample_table
 from holue.datasets.formats.samples import Samples, read_samples
 from holue.live.live_gallery import LiveGallery
 
-Gallery = Annotated[str, typer.Argument(metavar="GALLERY", help="The gallery: a directory.")]
+Gallery = Annotated[str, typer.Argument(metavar="GALLERY", help="The gallery: a directory or a postgresql:// URL.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Embeddings, .npz, .parquet or .csv.")]
 By = Annotated[str | None, typer.Option(help="Who makes the change, for the log.")]
 
