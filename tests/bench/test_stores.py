@@ -72,3 +72,12 @@ def test_a_row_in_which_another_store_is_ahead_is_missed() -> None:
     assert not found["64 probes"].met
     assert found["64 probes"].measured == "2.00 × the best other"
     assert found["size on disk"].met
+
+
+@pytest.mark.parametrize(("ratio", "per_second", "met"), [(1.2, 99.0, True), (1.2, 40.0, False), (1.6, 99.0, False)])
+def test_answers_during_changes_are_judged_at_the_rate_that_was_asked_for(
+    ratio: float, per_second: float, met: bool
+) -> None:
+    row = {"subjects": 10, "dim": 4, "open_s": 0.1, "p99_ratio": ratio, "per_second": per_second}
+    (verdict,) = [each for each in verdicts({"live": [row]}) if "come and go" in each.target]
+    assert verdict.met is met
