@@ -13,11 +13,12 @@ from typer.models import CommandInfo
 
 from holue.cli.inputs import check_inputs
 from holue.cli.spelling import spelled
+from holue.cli.warned import plain_warnings
 from holue.errors import HolueError
 
 
 class Command(TyperCommand):
-    """A command whose help shows no type beside a flag, since a flag takes no value, and whose errors name its options.
+    """A command whose help shows no type beside a flag, since a flag takes no value; its errors and warnings name its options.
 
     It never writes over its input.
     """
@@ -30,7 +31,8 @@ class Command(TyperCommand):
         """Run; an error of the library names the options of this command."""
         try:
             check_inputs(ctx.params)
-            return super().invoke(ctx)
+            with plain_warnings(self):
+                return super().invoke(ctx)
         except HolueError as error:
             error.args = (spelled(str(error), self), *error.args[1:])
             raise
