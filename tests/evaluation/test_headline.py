@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from holue.bench.sections.evaluation import simulated_protocol
@@ -99,6 +100,31 @@ def test_methods_no_better_than_chance_are_advised_against(results: Results) -> 
     fair = with_reached(results, Estimate(0.05, 0.04, 0.06), Estimate(0.2, 0.15, 0.25))
     told = with_ratio(fair, Estimate(0.1, -0.1, 0.3)).headline
     assert told == "Do not filter by any of these methods at FPIR 0.05: none is clearly better than chance."
+
+
+def test_one_person_with_many_of_the_probes_is_named(results: Results) -> None:
+    assert "show one person" not in results.answer
+    part = results.protocol.evaluation
+    mated, strangers = np.flatnonzero(part.mated), np.flatnonzero(~part.mated)
+    subjects = part.probe_subjects.copy()
+    who = part.gallery.subjects[3]
+    subjects[mated[: len(mated) // 2]] = who
+    told = replace(
+        results,
+        protocol=replace(results.protocol, evaluation=replace(part, probe_subjects=subjects)),
+    ).answer
+    n = int((subjects[mated] == who).sum())
+    assert f" {n} of the {len(mated)} mated evaluation probes show one person, {who}: the numbers are mostly" in told
+    assert "non-mated evaluation probes show one person" not in told
+    subjects[strangers] = subjects[
+        strangers[0]
+    ]  # a single stranger is no dominant one among many, and says nothing new
+    assert (
+        "non-mated evaluation probes show"
+        not in replace(
+            results, protocol=replace(results.protocol, evaluation=replace(part, probe_subjects=subjects))
+        ).answer
+    )
 
 
 def test_the_headline_is_one_sentence(results: Results) -> None:

@@ -16,6 +16,7 @@ from holue.evidence.leave_one_out import evidence_of_others
 from holue.evidence.precision import Precision
 from holue.gallery.gallery import Gallery
 from holue.gallery.left_out import LeftOut
+from holue.recognition.audit.duplicates import duplicate_pairs
 from holue.recognition.calibration import leave_one_out
 from holue.recognition.calibration.leave_one_out import left_out_reading, weighted_threshold
 from holue.recognition.model.operating_point import OperatingPoint, threshold_at_fpir
@@ -234,6 +235,20 @@ def test_where_nobody_is_enrolled_twice_every_sample_is_a_stranger(enrolled):
     )
     assert probes.strangers.all()
     assert len(probes.strangers) == len(left)
+
+
+def test_a_pair_that_only_the_sensitive_rule_of_the_audit_reports_stays_among_the_strangers():
+    reported = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        world = simulate(
+            n_subjects=60, n_strangers=2, enrolled_samples=4, dim=32, concentration=20.0, look_alike_pairs=0, rng=rng
+        ).gallery
+        left = LeftOut.of(world.X, world.person)
+        probes = leave_one_out.LeftOutProbes.of("galue", world.X, world.person, None, None, "uniform", left.gallery)
+        assert probes.strangers.all(), "nobody is enrolled twice"
+        reported += len(duplicate_pairs(left)[0])
+    assert reported > 0, "the audit would have reported some"
 
 
 @pytest.mark.parametrize("pairs", [0, 10])

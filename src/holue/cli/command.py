@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -15,11 +13,12 @@ from typer.models import CommandInfo
 
 from holue.cli.inputs import check_inputs
 from holue.cli.spelling import spelled
+from holue.cli.warned import plain_warnings
 from holue.errors import HolueError
 
 
 class Command(TyperCommand):
-    """A command whose help shows no type beside a flag, since a flag takes no value, and whose errors name its options.
+    """A command whose help shows no type beside a flag, since a flag takes no value; its errors and warnings name its options.
 
     It never writes over its input.
     """
@@ -32,27 +31,11 @@ class Command(TyperCommand):
         """Run; an error of the library names the options of this command."""
         try:
             check_inputs(ctx.params)
-            with self._plain_warnings():
+            with plain_warnings(self):
                 return super().invoke(ctx)
         except HolueError as error:
             error.args = (spelled(str(error), self), *error.args[1:])
             raise
-
-    @contextmanager
-    def _plain_warnings(self) -> Iterator[None]:
-        """Show holue's warnings as it shows errors: to whoever types a command, a line of its source says nothing."""
-        usual = warnings.formatwarning
-
-        def shown(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
-            if not category.__module__.startswith("holue."):
-                return usual(message, category, *place, **more)
-            return f"warning: {spelled(str(message), self)}\n"
-
-        warnings.formatwarning = shown
-        try:
-            yield
-        finally:
-            warnings.formatwarning = usual
 
 
 class CommandGroup(TyperGroup):

@@ -17,6 +17,8 @@ FAR = 1.5
 """A reached FPIR this many times its target is a miss even where the interval holds the target."""
 HALF = 0.5
 """A rank-1 whose interval lies below this says that the embedding model is not made for these subjects, as in the audit."""
+DOMINANT, MANY_TIMES = 0.25, 5
+"""One person with more than this share of the mated or of the non-mated probes, and this many times an equal share, is named."""
 Missed = Literal["over", "maybe over", "under"]
 VERDICTS: dict[Missed | None, str] = {
     "over": ", above the target",
@@ -80,7 +82,7 @@ def answer(results: Results) -> str:
     start = f"At FPIR {point.target_fpir:g} ({results.settings.label}), "
     ranked = point.ranked
     if not ranked:
-        return f"{start}no method can be ranked: {_why_unranked(point)}. {_reached_line(results, point)}"
+        return f"{start}no method can be ranked: {_why_unranked(point)}. {_reached_line(results, point)}{_dominant(results)}"
     best = ranked[0]
     sentence = (
         f"{start}filtering by {best.method.name} gains {percent(best.prr.value)} of what a perfect filter could gain in F1"
@@ -97,7 +99,7 @@ def answer(results: Results) -> str:
     gain = _gain(point, best)
     if gain is not None:
         sentence += f". Setting the least reliable {gain[0]} aside moves F1 from {gain[1]:.3f} to {gain[2]:.3f}"
-    return f"{sentence}. {_reached_line(results, point)}"
+    return f"{sentence}. {_reached_line(results, point)}{_dominant(results)}"
 
 
 def percent(value: float | None) -> str:
@@ -159,6 +161,23 @@ def _reached_line(results: Results, point: PointResult) -> str:
     verdict = VERDICTS[missed(point)]
     told = _reached(point, results.settings.level).replace("asked for", "Asked for FPIR", 1)
     return f"{told}{verdict}."
+
+
+def _dominant(results: Results) -> str:
+    """A sentence for each kind of probe of which one person has so many that the numbers are about that person; else nothing."""
+    part = results.protocol.evaluation
+    said = ""
+    for kind, rows in (("mated", part.mated), ("non-mated", ~part.mated)):
+        people, count = np.unique(part.probe_subjects[rows], return_counts=True)
+        if not len(count):
+            continue
+        most, share = int(count.max()), float(count.max() / rows.sum())
+        if share > DOMINANT and share * len(people) > MANY_TIMES:
+            said += (
+                f" {most} of the {rows.sum()} {kind} evaluation probes show one person, {people[count.argmax()].item()}: the "
+                "numbers are mostly about that person; keep fewer samples of each."
+            )
+    return said
 
 
 def _between(number: Estimate, level: str) -> str:

@@ -21,16 +21,22 @@ BEYOND_CHANCE = 3.0
 
 
 def duplicate_pairs(
-    left: LeftOut, near: tuple[Rows, Float64Array] | None = None, threads: int | None = None
+    left: LeftOut,
+    near: tuple[Rows, Float64Array] | None = None,
+    threads: int | None = None,
+    *,
+    weigh_mutual: bool = True,
 ) -> tuple[Rows, Float64Array]:
     """Pairs of gallery rows (m, 2) likely to be one person, with that probability, the likeliest first.
 
     Where all subjects share a direction they are judged without it. ``near`` are the :func:`neighbours`, where they are there.
+    With ``weigh_mutual``, two subjects who are each other's nearest count for more (:func:`favour_of_mutual`): more pairs of one
+    person are found, and more pairs of two people are reported.
     """
     directions = centred_samples(left)
     if directions is not None:
         left, near = LeftOut.of(directions, left.row, media=left.medium, kept=left.weight > 0), None
-    return _likely_pairs(left, *(near or neighbours(left, threads)))
+    return _likely_pairs(left, *(near or neighbours(left, threads)), weigh_mutual)
 
 
 def centred_samples(left: LeftOut) -> FloatArray | None:
@@ -55,7 +61,7 @@ def neighbours(left: LeftOut, threads: int | None = None) -> tuple[Rows, Float64
     return evidence.top_index, np.asarray(evidence.top_scores, dtype=np.float64)
 
 
-def _likely_pairs(left: LeftOut, near: Rows, cosine: Float64Array) -> tuple[Rows, Float64Array]:
+def _likely_pairs(left: LeftOut, near: Rows, cosine: Float64Array, weigh_mutual: bool) -> tuple[Rows, Float64Array]:
     """As :func:`duplicate_pairs`, of templates whose nearest others and their cosines (K, k) are there.
 
     Where no subject has two samples nothing is known of how samples of one person agree, and the cosine is judged alone.
@@ -67,7 +73,9 @@ def _likely_pairs(left: LeftOut, near: Rows, cosine: Float64Array) -> tuple[Rows
         score, same = agreement.between(near, cosine), SamePerson.of(agreement.of_halves, HEAVY_TAIL)
     best, flat = score.max(axis=1), score.ravel()
     place = score.argmax(axis=1)
-    favour = favour_of_mutual(near[np.arange(len(near)), place], best, same)
+    favour = np.zeros(len(best))
+    if weigh_mutual:
+        favour = favour_of_mutual(near[np.arange(len(near)), place], best, same)
     # A person enrolled three times has two partners: every neighbour is judged, by what the best of each subject teach.
     faults = Faults.fitted(best, favour, best, same, len(near) - 1)
     further = np.where(np.arange(near.shape[1]) == place[:, None], favour[:, None], 0.0)

@@ -5,8 +5,9 @@ Every sample is a probe twice: **mated**, against a gallery in which its own sub
 subjects is taken once (see ``evidence/leave_one_out.py``), and the mated probe's own subject is merged into it at its
 corrected score.
 
-People enrolled twice are found as the audit finds them (``audit/duplicates.py``): left out once, they are still there under their
-other name, and would look like strangers with the score of a mate. So they are no strangers here, and the recogniser doubts.
+People enrolled twice (``audit/duplicates.py``) are not used as strangers: left out once, they are still enrolled under their
+other name, and would be strangers with the score of a mate. ``doubts()`` names them. The rule is stricter than the audit's: it
+lacks the weight of mutual pairs. Every pair of two people that is left out lowers the threshold; the audit only shows it.
 
 What it cannot know, in the order of importance: strangers who differ from the enrolled (other cameras, no relatives in the
 gallery); people enrolled twice whom nothing gives away; and that a left-out template has one sample fewer than the real one, so
@@ -68,7 +69,7 @@ class LeftOutProbes:
         check_concentrations(method, left.samples)  # the first thing to tell, before the samples are compared
         _check_same_gallery(left, enrolled)
         check_leave_one_out(left)
-        return cls(left, duplicate_pairs(left)[0])
+        return cls(left, duplicate_pairs(left, weigh_mutual=False)[0])
 
     @property
     def probes(self) -> Embeddings:

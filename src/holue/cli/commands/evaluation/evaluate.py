@@ -143,7 +143,7 @@ def evaluate(
         if (expected := point.point.fpir_interval) is not None:
             say(f"FPIR to expect at target {point.target_fpir:g}: {expected}")
         if point.point.shortfall is not None:
-            say(point.point.shortfall)
+            say(spelled(point.point.shortfall, ctx.command))
     say(results.answer)
     if results.trust is not None:
         say(results.trust.answer)

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 import typer
 
 import holue
+from holue.cli.command import LazyCommand
 from holue.cli.commands.gallery.samples_file import By, Damaged, DamagedGallery, Gallery, SamplesFile
 from holue.cli.commands.gallery.service_ledger import ledger_of, start_keeping_images, verify_log
 from holue.cli.output import Json, print_json, say
+from holue.cli.spelling import spelled
 from holue.errors import InvalidFileError, InvalidParameterError
 from holue.live.calibration.calibrations import LIST
 from holue.live.opening import restore as restore_gallery
@@ -96,7 +98,7 @@ def status(gallery: Gallery, damaged: DamagedGallery = Damaged.refuse, json: Jso
         if now.expected_fpir is not None:
             say(f"FPIR with {now.subjects} subjects: {now.expected_fpir} (target {now.target_fpir:g})")
         if now.shortfall is not None:
-            say(now.shortfall)
+            say(spelled(now.shortfall, LazyCommand("gallery.answers").command("calibrate")))
     if now.search is not None:
         say(f"search: {now.search}")
     for doubt in now.doubts:
