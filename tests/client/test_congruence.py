@@ -18,9 +18,10 @@ import uvicorn
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 import holue
-from holue.client import Client
+from holue.client import AsyncClient, Client
 from holue.datasets.simulated import simulate
 from holue.gallery.subjects import UNKNOWN
+from holue.live.live_gallery import LiveGallery
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.risk.certificate import CannotCertifyError
 from holue.service.app import create_app
@@ -33,6 +34,21 @@ WORLD = simulate(
 )
 IDS = [f"p{person}" for person in WORLD.gallery.y]
 Place = Callable[[], str]
+NOT_FAR = {
+    "at": "answers of older versions need the gallery itself",
+    "calibrated_with": "the same",
+    "check_model": "the service checks the model of every request",
+    "compact": "upkeep of the home: `holue compact`",
+    "current": "a version is an object of the process",
+    "dim": "in status()",
+    "expected_errors": "on the page, Calibration",
+    "model": "in status()",
+    "purge": "upkeep of the home, by a program that opens it",
+    "refresh": "the service follows its store",
+    "remove_samples": "remove_sample: one at a time, with its subject",
+    "version": "in status()",
+}
+"""Verbs of an open gallery that a client has not, and why."""
 
 
 @pytest.fixture(params=["directory", "postgres"])
@@ -103,8 +119,11 @@ def labelled(half: int) -> tuple[Any, list[Any]]:
     return WORLD.probes.X[own].astype(np.float32), [name if name in names else UNKNOWN for name in shown]
 
 
-def script(gallery: Any) -> list[Identifications]:
-    """What the three are asked to do; verbs that take one subject in the client take a list locally."""
+def script(gallery: Any) -> tuple[list[Identifications], list[float]]:
+    """What the three are asked to do, and what they say of a calibration.
+
+    Verbs that take one subject in the client take a list locally.
+    """
     far = isinstance(gallery, Client)
     said = []
     X, probes = WORLD.gallery.X, WORLD.probes.X
@@ -130,10 +149,24 @@ def script(gallery: Any) -> list[Identifications]:
         with pytest.raises(CannotCertifyError) as refused:
             gallery.certify(1, *(each[:5] for each in labelled(1)), target_level=0.001)
         assert refused.value.needed_without_error == 2995
+        calibrations = gallery.calibrations()
+        assert [one["number"] if far else one.number for one in calibrations] == [1, 2, 3]
+        preview = gallery.preview(1, *labelled(1))
+        told = [
+            preview[name] if far else getattr(preview, name) for name in ("probes", "threshold", "active_threshold")
+        ]
+        replaced = gallery.replace(probes[1:3], "p7" if far else ["p7", "p7"])
+        said.append(gallery.identify(probes))
+        if far:
+            gallery.remove_sample("p7", int(replaced.samples[0]))
+        else:
+            gallery.remove_samples([int(replaced.samples[0])])
+        gallery.change_settings(filter_below=0.5)
+        said.append(gallery.identify(probes))
         assert gallery.erase(["p6"]).clean
         said.append(gallery.identify(probes))
     assert gallery.subject("né / <one>").metadata == {"badge": "A"}
-    return said
+    return said, told
 
 
 def same(first: Identifications, second: Identifications) -> None:
@@ -145,10 +178,17 @@ def same(first: Identifications, second: Identifications) -> None:
             assert one.tolist() == other.tolist(), name
 
 
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_a_client_has_every_verb_of_an_open_gallery(client: type) -> None:
+    verbs = {name for name in dir(LiveGallery) if not name.startswith("_")}
+    assert verbs - set(dir(client)) == set(NOT_FAR) & verbs
+
+
 def test_the_service_answers_as_an_open_gallery_does(place: Place, client_at: Callable[[str], Client]) -> None:
     with holue.open(made(place())) as gallery:
-        local = script(gallery)
-    far = script(client_at(place()))
+        local, previewed = script(gallery)
+    far, previewed_far = script(client_at(place()))
+    assert previewed == previewed_far
     assert len(local) == len(far)
     for one, other in zip(local, far):
         same(one, other)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
 
 from holue.client.answers import identifications_of
 from holue.client.call import Call
-from holue.client.files import Files, packed_files, read_npy
+from holue.client.embeddings import as_kappa, as_rows, media_type, packed, samples_of
+from holue.client.files import Files, packed_files
 from holue.errors import InvalidConcentrationError, InvalidEmbeddingsError, InvalidSubjectsError
 from holue.gallery.subjects import UNKNOWN
 from holue.recognition.answer.identifications import Identifications
 from holue.store.values import UNCHANGED, Enrolled, Receipt, Searched, Subject, SubjectId, Unchanged
-
-RAW, NPY = "application/octet-stream", "application/x-npy"
 
 
 class Calls:
@@ -52,6 +48,11 @@ class Calls:
         """The samples of a subject; embeddings do not leave the service."""
         return Call("GET", f"{self._of(subject)}/samples", lambda found: list(found["samples"]))
 
+    def changes(self, cursor: str | None = None, limit: int = 100) -> Call[tuple[list[dict[str, Any]], str | None]]:
+        """What changed since a cursor, oldest first, and the cursor to go on from."""
+        params = {"gallery": self._gallery, "limit": limit} | ({} if cursor is None else {"cursor": cursor})
+        return Call("GET", "/v1/events", lambda found: (list(found["events"]), found["next"]), params=params)
+
     def identify(
         self, X: object, concentration: object = None, *, top_k: int = 5, model: str | None = None
     ) -> Call[Identifications]:
@@ -66,7 +67,7 @@ class Calls:
         self, X: object, concentration: object = None, *, top_k: int = 5, model: str | None = None
     ) -> Call[list[dict[str, Any]]]:
         """The same as documents, with the risk, the request and the review that belong to each answer."""
-        rows, kappa = _rows(X), _concentrations(concentration)
+        rows, kappa = as_rows(X), as_kappa(concentration)
         n, dim = rows.shape
         path = f"{self._base}/identify"
 
@@ -90,7 +91,7 @@ class Calls:
                 body = {"probes": rows.tolist(), "concentration": kappa.tolist(), **given}
                 return Call("POST", path, read, json=body)
             rows, given["concentration"] = joined, "last"
-        return Call("POST", path, read, content=_packed(rows), params=given, headers={"Content-Type": _kind(rows)})
+        return Call("POST", path, read, content=packed(rows), params=given, headers={"Content-Type": media_type(rows)})
 
     def identify_files(
         self, files: Files, *, face: str | int | Sequence[str | int] | None = None, top_k: int = 5
@@ -109,7 +110,7 @@ class Calls:
 
     def verify(self, subject: SubjectId, probe: object, concentration: float | None = None) -> Call[dict[str, Any]]:
         """Whether one probe shows a subject."""
-        body = {"subject": _id(subject), "probe": _rows([probe])[0].tolist()}
+        body = {"subject": _id(subject), "probe": as_rows([probe])[0].tolist()}
         given = {} if concentration is None else {"concentration": float(concentration)}
         return Call("POST", f"{self._base}/verify", dict, json=body | given)
 
@@ -133,7 +134,7 @@ class Calls:
 
         The result is in the order of the rows that were given.
         """
-        samples, names = _samples(X, concentration, medium, origin), [_id(each) for each in ids]
+        samples, names = samples_of(X, concentration, medium, origin), [_id(each) for each in ids]
         if len(names) != len(samples):
             raise InvalidSubjectsError(f"there are {len(names)} ids for {len(samples)} samples; give one each")
         order: dict[SubjectId, list[int]] = {}
@@ -165,7 +166,7 @@ class Calls:
         model: str | None = None,
     ) -> Call[Enrolled]:
         """Give one enrolled subject more samples, all or nothing."""
-        body = {"samples": _samples(X, concentration, medium, origin), "model": model}
+        body = {"samples": samples_of(X, concentration, medium, origin), "model": model}
         return Call("POST", f"{self._of(subject)}/samples", _enrolled, json=body, headers=_once())
 
     def enroll_files(
@@ -177,6 +178,24 @@ class Calls:
         """
         content, headers = packed_files(files, face)
         return Call("POST", f"{self._of(subject)}/files", _enrolled, content=content, headers=headers | _once())
+
+    def replace(
+        self,
+        X: object,
+        subject: SubjectId,
+        *,
+        concentration: object = None,
+        medium: str | Sequence[str] = "",
+        origin: str | Sequence[str | None] | None = None,
+        model: str | None = None,
+    ) -> Call[Enrolled]:
+        """Give one enrolled subject new samples in place of all it had."""
+        body = {"samples": samples_of(X, concentration, medium, origin), "model": model}
+        return Call("PUT", f"{self._of(subject)}/samples", _enrolled, json=body)
+
+    def remove_sample(self, subject: SubjectId, sample: int) -> Call[int]:
+        """A sample leaves, by its number; the subject keeps at least one."""
+        return Call("DELETE", f"{self._of(subject)}/samples/{int(sample)}", _version)
 
     def remove(self, subject: SubjectId) -> Call[int]:
         """A subject leaves; :meth:`undo` brings it back until it is erased. Returns the version."""
@@ -223,7 +242,22 @@ class Calls:
         }  # fmt: skip
         return Call("POST", "/v1/erasures", _receipt, json=body, headers=_once())
 
+    def change_settings(self, /, **given: Any) -> Call[dict[str, Any]]:
+        """Change settings, such as ``filter_below``; None goes back to the default. Returns the gallery in numbers."""
+        return Call("PATCH", self._base, dict, json=given)
+
     # Upkeep
+
+    def calibrations(self) -> Call[list[dict[str, Any]]]:
+        """All calibrations, each with its state and whether it fits the gallery as it is now."""
+        return Call("GET", f"{self._base}/calibrations", lambda found: list(found["calibrations"]))
+
+    def preview(
+        self, number: int, X: object = None, y: Iterable[Any] | None = None, concentration: object = None
+    ) -> Call[dict[str, Any]]:
+        """What would change if a calibration answered, on the enrolled samples or on labelled probes."""
+        body = {"source": "gallery"} if X is None else _labelled(X, y, concentration)
+        return Call("POST", f"{self._base}/calibrations/{int(number)}/preview", dict, json=body)
 
     def calibrate(
         self, X: object = None, y: Iterable[Any] | None = None, concentration: object = None, *, activate: bool = True
@@ -278,9 +312,9 @@ class Calls:
 
 def _labelled(X: object, y: Iterable[Any] | None, concentration: object) -> dict[str, Any]:
     names = [None if each is None or each is UNKNOWN else _id(each) for each in (y if y is not None else [])]
-    kappa = _concentrations(concentration)
+    kappa = as_kappa(concentration)
     return {
-        "source": "probes", "probes": _rows(X).tolist(), "subjects": names,
+        "source": "probes", "probes": as_rows(X).tolist(), "subjects": names,
         "concentration": None if kappa is None else kappa.tolist(),
     }  # fmt: skip
 
@@ -288,51 +322,6 @@ def _labelled(X: object, y: Iterable[Any] | None, concentration: object) -> dict
 def _once() -> dict[str, str]:
     """A name for a change, so that sending it again after a lost connection does not make it twice."""
     return {"Idempotency-Key": secrets.token_hex(16)}
-
-
-def _rows(X: object) -> npt.NDArray[Any]:
-    """Embeddings (n, d), given as numbers or as the path of an ``.npy`` file."""
-    rows = np.atleast_2d(read_npy(X)) if isinstance(X, str | os.PathLike) else np.asarray(X)
-    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
-        raise InvalidEmbeddingsError(f"X must be numbers of shape (n, d), got {rows.dtype} of shape {rows.shape}")
-    kept = rows if rows.dtype in (np.float32, np.float64) else rows.astype(np.float64)
-    return np.ascontiguousarray(kept)
-
-
-def _concentrations(given: object) -> npt.NDArray[np.float64] | None:
-    if given is None:
-        return None
-    kappa = np.asarray(given, dtype=np.float64)
-    if kappa.ndim != 1:
-        raise InvalidConcentrationError(f"concentration must have shape (n,), got {kappa.shape}")
-    return kappa
-
-
-def _kind(rows: npt.NDArray[Any]) -> str:
-    return RAW if rows.dtype == np.float32 else NPY
-
-
-def _packed(rows: npt.NDArray[Any]) -> bytes:
-    if rows.dtype == np.float32:
-        return rows.astype("<f4", copy=False).tobytes()
-    stream = io.BytesIO()
-    np.save(stream, rows, allow_pickle=False)
-    return stream.getvalue()
-
-
-def _samples(
-    X: object, concentration: object, medium: str | Sequence[str], origin: str | Sequence[str | None] | None
-) -> list[dict[str, Any]]:
-    rows, kappa = _rows(X).tolist(), _concentrations(concentration)
-    media = [medium] * len(rows) if isinstance(medium, str) else list(medium)
-    origins = [origin] * len(rows) if origin is None or isinstance(origin, str) else list(origin)
-    return [
-        {
-            "embedding": row, "medium": media[place], "origin": origins[place],
-            **({} if kappa is None else {"concentration": float(kappa[place])}),
-        }
-        for place, row in enumerate(rows)
-    ]  # fmt: skip
 
 
 def _id(subject: Any) -> SubjectId:

@@ -46,7 +46,8 @@ class EmbedderSettings(_Table):
     )
     detect: str | None = Field(
         default=None,
-        description="A face detector (yunet, or its ONNX file): images are whole photographs. Without it they are aligned faces.",
+        description="A face detector (yunet, or its ONNX file): images are whole photographs; without it they are aligned faces. "
+        "With a model of speech, a speech detector (silero, or its ONNX file): recordings are cut into windows of speech.",
     )
 
 

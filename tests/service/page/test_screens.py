@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,11 @@ def test_a_reviewer_decides_with_one_key(page: Any, site: Any) -> None:
     assert waiting > 3
     site.sign_in(page, "reviewer")
     page.goto(f"{site.address}/galleries/demo/review")
+    offered = page.locator(".candidates li").all_inner_texts()
+    assert offered[-1].startswith("∅")
+    said = [float(found) for text in offered for found in re.findall(r"probability ([0-9.]+)", text)]
+    assert len(said) == len(offered)  # nobody's probability is there too, so that the list accounts for all of it
+    assert sum(said) <= 1.01
     page.keyboard.press("a")
     page.wait_for_url("**/review?undo=*")
     assert reviews.counts()["decided"] == 1
@@ -338,7 +344,7 @@ def test_the_handle_sets_the_filter_for_those_who_may_and_is_undone(page: Any, s
     page.get_by_role("button", name="Filter so").click()
     page.wait_for_function("() => document.body.textContent.includes('Before:')")
     assert live.settings.filter_below != before
-    share = told.split(" %")[0].removeprefix("Filter ")
+    share = told.split("%")[0].removeprefix("Filter ")
     assert f"{share}% of them" in page.locator(".notice.row").inner_text()
     page.get_by_role("button", name="Undo").click()
     page.wait_for_function("() => document.body.textContent.includes('Before:')")

@@ -81,14 +81,18 @@ def answer_documents(
     ]
 
 
-def with_faces(documents: list[dict[str, Any]], probes: Probes) -> dict[str, Any]:
-    """The answers of a request; where faces were looked for, also where they are, and the photographs without one."""
+def with_places(documents: list[dict[str, Any]], probes: Probes) -> dict[str, Any]:
+    """The answers of a request; where faces or speech were looked for, also where they are, and the files without any."""
     sent = probes.files
-    if sent is None or sent.embedded.faces is None:
-        return {"answers": documents}
-    for each, rows in zip(documents, probes.of_file):
-        each["faces"] = [sent.face(row) for row in rows]
-    return {"answers": documents, "without_face": sent.without_face}
+    if sent is not None and sent.embedded.faces is not None:
+        for each, rows in zip(documents, probes.of_file):
+            each["faces"] = [sent.face(row) for row in rows]
+        return {"answers": documents, "without_face": sent.without_face}
+    if sent is not None and sent.embedded.windows is not None:
+        for each, rows in zip(documents, probes.of_file):
+            each["windows"] = [sent.window(row) for row in rows]
+        return {"answers": documents, "without_speech": sent.without_speech}
+    return {"answers": documents}
 
 
 def reasons(version: GalleryVersion, decision: str, sentence: str) -> list[str]:

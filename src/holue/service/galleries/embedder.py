@@ -16,8 +16,11 @@ from holue.embedding.faces.photographs import FoundFace, find_faces, template_si
 from holue.embedding.heads.apply import load_head
 from holue.embedding.inputs.image_file import FORMATS, pillow
 from holue.embedding.inputs.samples import Sample
+from holue.embedding.inputs.speech import SpeechInput
 from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.models.embedding_file import EmbeddingFile
+from holue.embedding.recordings.recordings import SpeechWindow, find_speech
+from holue.embedding.recordings.speech_detector import SpeechDetector
 from holue.errors import InvalidFileError, InvalidInputError, InvalidParameterError, MissingDependencyError
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.service.settings import EmbedderSettings, LimitSettings
@@ -30,7 +33,10 @@ EVERY_FACE, ONE_FACE = "all", "one"
 
 @dataclass(frozen=True)
 class SentFile:
-    """A file, the name it has in messages, and which of the faces in it are meant where it is a photograph."""
+    """A file, the name it has in messages, and which of the faces in it are meant where it is a photograph.
+
+    Where ``which`` is not ``all``, something must be found in it: a face, or speech.
+    """
 
     name: str
     content: bytes
@@ -41,18 +47,24 @@ class SentFile:
 class Embedded:
     """Directions (n, d), concentrations (n,) where the model predicts them, and the place of the file each row comes from.
 
-    Where faces were looked for, ``faces`` has one for each row, and ``without`` are the places of the files without a face.
+    Where faces were looked for, ``faces`` has one for each row; where speech was looked for, ``windows`` has one for each.
+    ``without`` are the places of the files in which nothing was found.
     """
 
     rows: FloatArray
     concentration: Float64Array | None
     file: tuple[int, ...]
     faces: tuple[FoundFace, ...] | None = None
+    windows: tuple[SpeechWindow, ...] | None = None
     without: tuple[int, ...] = ()
 
 
 class NoFaceError(InvalidInputError):
     """A photograph in which no face was found."""
+
+
+class NoSpeechError(InvalidInputError):
+    """A recording in which no speech was found."""
 
 
 class Embedder(Protocol):
@@ -71,7 +83,7 @@ class Embedder(Protocol):
         """Whether images are whole photographs, in which faces are looked for."""
 
     def embed(self, files: Sequence[SentFile]) -> Embedded:
-        """The embeddings of files: one of each, or one of each face that is meant in each photograph."""
+        """The embeddings of files: one of each, of each face that is meant in a photograph, or of each window of speech."""
 
 
 class FileEmbedder:
@@ -82,17 +94,17 @@ class FileEmbedder:
         embedder: OnnxEmbedder,
         limits: LimitSettings,
         concentration: Predict | None = None,
-        detector: FaceDetector | None = None,
+        detector: FaceDetector | SpeechDetector | None = None,
     ) -> None:
         self._embedder, self._limits, self._concentration = embedder, limits, concentration
-        self._detector, self._size = detector, None if detector is None else template_size(embedder)
+        self._detector, self._size = detector, template_size(embedder) if isinstance(detector, FaceDetector) else 0
         self._lock = threading.Lock()  # a second run at once would only take cores from scans
 
     @classmethod
     def open(cls, settings: EmbedderSettings, limits: LimitSettings) -> FileEmbedder:
         """As the settings say; a missing or unfit model is found at once, not at the first request."""
         embedder = OnnxEmbedder.open(settings.model)
-        detector = None if settings.detect is None else FaceDetector.open(settings.detect)
+        detector = None if settings.detect is None else _detector(settings.detect, embedder)
         if settings.head is None:
             return cls(embedder, limits, None, detector)
         head = load_head(settings.head)
@@ -114,8 +126,8 @@ class FileEmbedder:
 
     @property
     def finds_faces(self) -> bool:
-        """Whether a detector is configured."""
-        return self._detector is not None
+        """Whether a face detector is configured."""
+        return isinstance(self._detector, FaceDetector)
 
     def embed(self, files: Sequence[SentFile]) -> Embedded:
         """Directions and concentrations of files; each is measured before it is unpacked."""
@@ -123,8 +135,10 @@ class FileEmbedder:
         for file in files:
             check(file.content, file.name, self._limits)
         with self._lock:
-            if self._detector is not None:
+            if isinstance(self._detector, FaceDetector):
                 return self._faces(files, self._detector)
+            if self._detector is not None:
+                return self._speech(files, self._detector)
             rows, kappa = self._run([Sample(file.name, "", file.name, lambda f=file: f.content) for file in files])  # type: ignore[misc]
         return Embedded(rows, kappa, tuple(range(len(files))))
 
@@ -134,7 +148,7 @@ class FileEmbedder:
         place: list[int] = []
         without: list[int] = []
         for number, file in enumerate(files):
-            faces = _found(file, detector, self._size or 0)
+            faces = _found(file, detector, self._size)
             found += faces
             place += [number] * len(faces)
             if not faces:
@@ -151,11 +165,44 @@ class FileEmbedder:
         rows, kappa = self._run(
             [Sample(name, "", name, lambda f=face: f.crop) for name, face in zip(names, found)]  # type: ignore[misc]
         )
-        return Embedded(rows, kappa, tuple(place), tuple(found), tuple(without))
+        return Embedded(rows, kappa, tuple(place), faces=tuple(found), without=tuple(without))
+
+    def _speech(self, files: Sequence[SentFile], detector: SpeechDetector) -> Embedded:
+        """The speech of each recording in windows, as ``holue embed`` cuts it; windows of one are samples of one probe."""
+        model_input = self._embedder.specification.model_input
+        assert isinstance(model_input, SpeechInput)
+        found: list[SpeechWindow] = []
+        place: list[int] = []
+        without: list[int] = []
+        for number, file in enumerate(files):
+            windows = find_speech(file.content, detector, model_input, origin=file.name)
+            if not windows and file.which != EVERY_FACE:
+                raise _no_speech(file)
+            found += windows
+            place += [number] * len(windows)
+            if not windows:
+                without.append(number)
+        if not found:
+            raise _no_speech(files[0])
+        names = [f"{files[n].name}, {one.start:.1f} to {one.end:.1f} s" for n, one in zip(place, found)]
+        rows, kappa = self._run(
+            [Sample(name, "", name, lambda w=one: w.waveform) for name, one in zip(names, found)]  # type: ignore[misc]
+        )
+        return Embedded(rows, kappa, tuple(place), windows=tuple(found), without=tuple(without))
 
     def _run(self, samples: Sequence[Sample]) -> tuple[FloatArray, Float64Array | None]:
         file = self._embedder.embed(samples)
         return file.directions, None if self._concentration is None else self._concentration(file)
+
+
+def _detector(model: str, embedder: OnnxEmbedder) -> FaceDetector | SpeechDetector:
+    """A face detector for a model of images, a speech detector for a model of speech."""
+    reads_speech = isinstance(embedder.specification.model_input, SpeechInput)
+    return SpeechDetector.open(model) if reads_speech else FaceDetector.open(model)
+
+
+def _no_speech(file: SentFile) -> NoSpeechError:
+    return NoSpeechError(f"{file.name}: no speech was found; send a recording in which somebody speaks for 1.2 seconds")
 
 
 def _found(file: SentFile, detector: FaceDetector, size: int) -> list[FoundFace]:

@@ -32,7 +32,7 @@ def enrol_files(
         ids = [opened.subject_id(subject) if found is None else found.id] * len(embedded.rows)
         done = verb(
             embedded.rows, ids, concentration=embedded.concentration, origin=[origins[place] for place in embedded.file],
-            model=opened.live.model, by=by,
+            medium=sent.medium or "", model=opened.live.model, by=by,
         )  # fmt: skip
         numbers = dict(enumerate(done.samples.tolist()))
         opened.ledger.measures.put(

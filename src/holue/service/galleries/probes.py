@@ -5,7 +5,8 @@
 ``application/x-npy``           one array (n, d) or (d,) as numpy saves it, without pickles
 ``application/octet-stream``    float32 numbers, little-endian, row after row
 ``multipart/form-data``         images or recordings; the parts of one name are samples of one probe and are pooled;
-                                where faces are looked for, each face of a photograph is a probe
+                                where faces are looked for, each face of a photograph is a probe; where speech is
+                                looked for, the windows of a recording are samples of one
 ==============================  ==================================================================================
 
 In the binary forms ``?concentration=last`` says that each row ends with its concentration.
@@ -196,7 +197,7 @@ def probes_of(sent: SentFiles) -> Probes:
         return Probes(rows, kappa, sent, of_file)
     order = {key: place for place, key in enumerate(made_of)}
     place = [order[key] for key in keys]
-    _, pooled = pool(rows, np.array(place), concentration=kappa)
+    _, pooled = pool(rows, np.array(place), media=sent.medium, concentration=kappa)
     return Probes(pooled.directions, pooled.concentrations, sent, of_file)
 
 

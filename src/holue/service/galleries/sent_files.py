@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,15 @@ from starlette.requests import Request
 from holue.embedding.faces.choice import FaceChoiceError, as_choice
 from holue.embedding.faces.face import listed
 from holue.errors import InvalidInputError
-from holue.service.galleries.embedder import EVERY_FACE, ONE_FACE, Embedded, Embedder, NoFaceError, SentFile
+from holue.service.galleries.embedder import (
+    EVERY_FACE,
+    ONE_FACE,
+    Embedded,
+    Embedder,
+    NoFaceError,
+    NoSpeechError,
+    SentFile,
+)
 from holue.service.galleries.pictures import crop_picture, thumbnail
 from holue.service.http.problems import ProblemError, shown
 from holue.service.ledger.images import Image
@@ -48,6 +57,11 @@ class ReceivedFiles:
             raise ProblemError(
                 422, "no-face", str(error).partition("; ")[0], field="file", rule="a photograph that shows a face",
                 way_out="send one that shows a face of at least 25 pixels, upright",
+            ) from error  # fmt: skip
+        except NoSpeechError as error:
+            raise ProblemError(
+                422, "no-speech", str(error).partition("; ")[0], field="file", rule="a recording in which somebody speaks",
+                way_out="send one with at least 1.2 seconds of speech",
             ) from error  # fmt: skip
 
     def _choices(self, embedder: Embedder, every_face: bool) -> Sequence[str | int]:
@@ -82,7 +96,7 @@ class SentFiles:
         return self.names[self.embedded.file[row]]
 
     def key(self, row: int) -> tuple[str, int]:
-        """Rows of one key are samples of one probe: files of one name, or one face of a photograph."""
+        """Rows of one key are samples of one probe: files of one name, one face of a photograph, or all speech of a recording."""
         name, faces = self.name(row), self.embedded.faces
         return name, 0 if faces is None or self._count[name] > 1 else faces[row].number
 
@@ -91,13 +105,41 @@ class SentFiles:
         return Counter(self.names)
 
     @property
+    def without(self) -> list[str]:
+        """The names of the files in which no face, or no speech, was found."""
+        return [self.names[place] for place in self.embedded.without]
+
+    @property
     def without_face(self) -> list[str]:
         """The names of the photographs in which no face was found."""
-        return [self.names[place] for place in self.embedded.without]
+        return self.without if self.embedded.faces is not None else []
+
+    @property
+    def without_speech(self) -> list[str]:
+        """The names of the recordings in which no speech was found."""
+        return self.without if self.embedded.windows is not None else []
+
+    @property
+    def medium(self) -> list[str] | None:
+        """The recording of each row, where speech was cut into windows: they count as one. A recording sent twice is one."""
+        if self.embedded.windows is None:
+            return None
+        digests = [hashlib.sha256(content).hexdigest()[:16] for content in self.contents]
+        return [f"recording {digests[place]}" for place in self.embedded.file]
 
     def measures(self, row: int) -> dict[str, float] | None:
         """What makes a face poor: size, pose, sharpness, detector score."""
         return None if self.embedded.faces is None else self.embedded.faces[row].measures
+
+    def window(self, row: int) -> dict[str, Any] | None:
+        """Where the speech of a row is, as it is sent; None where speech was not looked for."""
+        if self.embedded.windows is None:
+            return None
+        found = self.embedded.windows[row]
+        return {
+            "file": self.name(row), "start": round(found.start, 2), "end": round(found.end, 2),
+            "speech": round(found.speech, 4),
+        }  # fmt: skip
 
     def face(self, row: int) -> dict[str, Any] | None:
         """Where the face of a row is, as it is sent; None where faces were not looked for."""

@@ -179,6 +179,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections."""
+        self._queue.alone(self._release)
         with self._asking:
             if self._direct is not None:
                 self._direct.close()
@@ -203,7 +204,8 @@ class Database:
         return self._connection
 
     def _begin(self) -> None:
-        self._connection = self.engine.connect().execution_options(writing=True)
+        if self._connection is None:
+            self._connection = self.engine.connect().execution_options(writing=True)
         self._connection.begin()
         self._hold_lock(self._connection)
 
@@ -213,7 +215,10 @@ class Database:
 
     def _commit(self) -> None:
         self._writer.commit()
-        self._release()
+        if (
+            self.on_server
+        ):  # it may be gone by the next change; that of a file is kept, since taking one costs as much as a row
+            self._release()
 
     def _rollback(self) -> None:
         if self._connection is not None:
@@ -320,7 +325,8 @@ def _prepare_sqlite(connection: Any, record: object) -> None:
 
 
 def _begin_sqlite(connection: sql.Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writing") else "BEGIN")
+    driver: Any = connection.connection.driver_connection
+    driver.execute("BEGIN IMMEDIATE" if connection.get_execution_options().get("writing") else "BEGIN")
 
 
 def _explain(error: BaseException) -> BaseException:

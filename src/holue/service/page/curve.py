@@ -20,7 +20,6 @@ class Point:
     error: float
     lower: float
     upper: float
-    uncertainty: float
     filter: float  # the quality below which the others are filtered
     x: float
     y: float
@@ -41,10 +40,10 @@ class Curve:
         highest = max([0.01, *(rate.upper for rate, _ in rates[len(rates) // 4 :])])
         points = tuple(
             Point(
-                share, rate.share or 0.0, rate.lower, rate.upper, uncertainty, expected.filter_at(share),
+                share, rate.share or 0.0, rate.lower, rate.upper, expected.filter_at(share),
                 round(LEFT + share * (WIDTH - LEFT - 10), 1), _height(rate.share or 0.0, highest),
             )
-            for share, (rate, uncertainty) in zip(shares, rates)
+            for share, (rate, _) in zip(shares, rates)
         )  # fmt: skip
         return cls(points, highest)
 

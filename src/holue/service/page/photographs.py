@@ -35,9 +35,13 @@ def photographs(
     return [_photograph(sent.names[place], sent.contents[place], found) for place, found in list(faces.items())[:SHOWN]]
 
 
-def quality(sent: SentFiles, row: int) -> str | None:
-    """How good a face is, in words; None where faces were not looked for."""
-    measures = sent.measures(row)
+def quality(sent: SentFiles, rows: Sequence[int]) -> str | None:
+    """How good a probe is, in words: its first face, or how much speech it has; None where neither was looked for."""
+    if sent.embedded.windows is not None:
+        windows = [sent.embedded.windows[row] for row in rows]
+        seconds = sum(window.end - window.start for window in windows)
+        return f"{seconds:.1f} s of speech in {len(windows)} window{'s' * (len(windows) > 1)}"
+    measures = sent.measures(rows[0])
     return None if measures is None else in_words(measures)
 
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holue.service.galleries.answered import Answered
-from holue.service.galleries.answers import answer_documents, verification_document, with_faces
+from holue.service.galleries.answers import answer_documents, verification_document, with_places
 from holue.service.galleries.finishing import Asked, Finished
 from holue.service.galleries.follow_up import keep_for_people
 from holue.service.galleries.opened import Opened
@@ -40,7 +40,7 @@ FILES: dict[str, Any] = {
     "schema": {
         "type": "object",
         "description": "Images or recordings; the parts of one name are samples of one probe. In whole photographs, where the "
-        "service finds faces, each face is a probe.",
+        "service finds faces, each face is a probe; in long recordings, where it finds speech, all speech is one probe.",
         "properties": {"face": FACE_FIELD},
         "additionalProperties": {"type": "string", "format": "binary"},
     }
@@ -104,7 +104,7 @@ async def identify(
         for each in asked:
             rows = slice(end, end + each.probes)
             own, sent, end = documents[rows], probes.take(rows), rows.stop
-            told = document(with_faces(own, sent))
+            told = document(with_places(own, sent))
             finished.append((told, rows_of(opened, each, answered, sent, own)))
         return finished
 

@@ -85,6 +85,15 @@ class FaceDocument(Document):
     )
 
 
+class WindowDocument(Document):
+    """A stretch of speech in a recording."""
+
+    file: str = Field(description="The name that the recording was sent under.", examples=["call"])
+    start: float = Field(description="Where it starts, in seconds.", examples=[1.5])
+    end: float = Field(description="Where it ends, in seconds.", examples=[4.9])
+    speech: float = Field(description="The mean probability of speech in it.", examples=[0.97])
+
+
 class AnswerDocument(Document):
     """The answer about one probe."""
 
@@ -118,6 +127,10 @@ class AnswerDocument(Document):
         description="The faces that the probe was made of, where the service looks for faces in photographs: one, or one of each "
         "photograph of the same name.",
     )
+    windows: list[WindowDocument] = Field(
+        default=[],
+        description="The stretches of speech that the probe was made of, where the service looks for speech in recordings.",
+    )
 
 
 class AnswersDocument(Document):
@@ -127,6 +140,11 @@ class AnswersDocument(Document):
     without_face: list[str] = Field(
         default=[],
         description="The photographs in which no face was found, by the names they were sent under.",
+        examples=[[]],
+    )
+    without_speech: list[str] = Field(
+        default=[],
+        description="The recordings in which no speech was found, by the names they were sent under.",
         examples=[[]],
     )
 

@@ -22,6 +22,7 @@ from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError
 from holue.service.page.photographs import POLICY, in_page, photographs, quality
 from holue.service.page.rendering import render
+from holue.service.page.screens import address_of
 from holue.service.page.uploads import Uploaded, read_uploads, received
 from holue.service.page.visitor import PageRoute, Visiting, Visitor
 from holue.service.roles import Permission
@@ -115,13 +116,15 @@ def _screen(
     counts = {
         decision: sum(row["decision"] == decision for row in rows) for decision in ("accepted", "rejected", "filtered")
     }
+    queued = bool(counts["filtered"]) and visitor.may(Permission.REVIEW, gallery)
     takes, accepts = TAKEN.get(kind, ("A file of embeddings (.npz), as holue embed writes it", ".npz"))
     response = render(
         request, "identify.html.jinja", visitor, title="Identify", gallery=gallery, problem=problem, answers=rows,
-        takes=takes, accepts=accepts, measured=any(row["quality"] for row in rows),
+        takes=takes, accepts=accepts, measured=any(row["quality"] for row in rows), spoken=kind == "speech",
         calibrated=all(each["calibrated"] for each in documents or []),
-        pictured=any(row["picture"] for row in rows),
+        pictured=any(row["picture"] for row in rows), review=address_of(gallery, "review") if queued else None,
         without_face=[] if sent is None else sent.without_face,
+        without_speech=[] if sent is None else sent.without_speech,
         photographs=[] if uploaded is None or sent is None else photographs(sent, uploaded.probes.of_file, rows),
         summary="{accepted} recognised, {rejected} nobody enrolled, {filtered} too uncertain to decide.".format(**counts),
     )  # fmt: skip
@@ -137,7 +140,7 @@ def _rows(uploaded: Uploaded, documents: list[dict[str, Any]]) -> list[dict[str,
         row |= {"picture": None, "quality": None}
         if sent is not None:
             first = uploaded.probes.of_file[place][0]
-            row["quality"] = quality(sent, first)
+            row["quality"] = quality(sent, uploaded.probes.of_file[place])
             if sent.kind == "image" and place < PICTURED:
                 row["picture"] = in_page(sent.picture(first))
     return found

@@ -136,10 +136,10 @@ def _shown(opened: Opened, item: ReviewItem) -> dict[str, Any]:
     return {
         "number": item.number, "address": address_of(opened.name, "review", item.number), "decision": item.decision,
         "picture": review_picture(opened, item.number), "verdict": _verdict(item, names), "candidates": candidates,
-        "sentence": _sentence(answer), "state_text": _state_text(item),
+        "sentence": _sentence(answer), "p_unknown": answer["p_unknown"], "state_text": _state_text(item),
         "facts": [
             ("Asked", f"{moment(item.created)} UTC"), ("Best cosine", f"{answer['score']:.3f}"),
-            ("Nobody enrolled", f"{answer['p_unknown']:.2f}"), ("Gallery version", item.gallery_version),
+            ("Gallery version", item.gallery_version),
             ("Calibration", "none" if item.calibration is None else item.calibration),
             ("Why it is here", "a random sample of the given answers" if item.sampled else "too uncertain to decide"),
             ("Request", item.request_id),

@@ -6,13 +6,13 @@ if (figure) {
   const kept = document.getElementById("kept");
   const handle = document.getElementById("handle");
   const told = document.getElementById("told");
-  const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)} %`;
+  const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 
   const show = () => {
     const point = points[Number(kept.value)];
     handle.setAttribute("cx", point.x);
     handle.setAttribute("cy", point.y);
-    told.textContent = `Filter ${percent(1 - point.kept, 0)} of the answers (uncertainty above ${point.uncertainty.toFixed(3)}) and expect `
+    told.textContent = `Filter ${percent(1 - point.kept, 0)} of the answers (quality below ${point.filter.toFixed(3)}) and expect `
       + `${percent(point.error)} errors among the rest (${percent(point.lower)} to ${percent(point.upper)}).`;
   };
   kept.addEventListener("input", show);
