@@ -11,6 +11,7 @@ import contextlib
 import re
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -25,12 +26,16 @@ from holue.cluster.placement import Place, Placement, placed
 from holue.cluster.replica import Replica
 from holue.cluster.shard_actor import ShardActor
 from holue.errors import IncompleteSearchError, InvalidParameterError
+from holue.gallery.gallery import Gallery
+from holue.recognition.search.choice import Choice, chosen
 from holue.recognition.search.search import SearchKind
 
 NAME = re.compile(r"shard (\d+) of (\d+) on ([0-9a-f]+)")
 LOOK_EVERY = 0.25
 PLACE_EVERY = 2.0
 """Seconds between looks at replicas that failed, and between looks at the nodes."""
+PREPARED_WITHIN = 600.0
+"""Seconds that codes or lists may take."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Cluster:
         self._replicas: dict[Place, Replica] = {}
         self._lock = threading.Lock()
         self._serving: VersionToServe | None = None
-        self._usual = UsualTime()
+        self._usual: defaultdict[str, UsualTime] = defaultdict(UsualTime)
         self._given_up: set[int] = set()
         self.last_error = ""
         self._being_fed: dict[tuple[int, str], Future[bool]] = {}
@@ -115,14 +120,19 @@ class Cluster:
         return left
 
     def ask(
-        self, method: str, questions: Mapping[int, tuple[Any, ...]], version: VersionToServe, work: int
+        self, method: str, questions: Mapping[int, tuple[Any, ...]], version: VersionToServe, work: int, way: str = ""
     ) -> dict[int, Any]:
-        """The answers of the shards that gave one."""
+        """The answers of the shards that gave one; questions that are asked the same ``way`` take equally long for equal work."""
+        usual = self._usual[f"{method} {way}"]
 
         def fed(replica: Replica) -> Future[bool]:
             return self.feed(replica, version)
 
-        return ask_all(method, questions, self.of_shard, fed, version.name, self._usual, work, self._given_up)
+        return ask_all(method, questions, self.of_shard, fed, version.name, usual, work, self._given_up)
+
+    def chosen(self, kind: SearchKind, gallery: Gallery) -> Choice:
+        """How all shards read a version: what was asked for, or what suits the rows of one of them."""
+        return chosen(kind, gallery, parts=self.n_shards)
 
     def of_shard(self, shard: int) -> Sequence[Replica]:
         """The replicas of a shard; which one comes first differs from shard to shard, so that all nodes work."""
@@ -157,8 +167,9 @@ class Cluster:
     def _bring(self, replica: Replica, version: VersionToServe) -> bool:
         try:
             done = bring(replica, self.n_shards, version)
-            if done and self.kind != "exact":
-                replica.call("prepare", version.name, self.kind).result(600)
+            kind = self.chosen(self.kind, version.gallery).kind
+            if done and kind != "exact":
+                replica.call("prepare", version.name, kind).result(PREPARED_WITHIN)
         except Exception as error:
             replica.failed(error)
             raise

@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from holue.cluster.engine import connect, disconnect, ray
 
+LOCAL = "local"
+"""The address that stands for a Ray of one's own."""
 FIRST_ADDRESS = 2
 """127.0.0.1 is taken for "any address" by parts of Ray; each node has the next loopback address."""
 OBJECT_STORE = 100_000_000
