@@ -43,7 +43,7 @@ class Handle:
 
 
 def replica(answer: Callable[[], Any], after: float = 0.0, known: tuple[str, ...] = ("1@0",)) -> Replica:
-    return Replica(0, "n", Handle(answer, after), known)
+    return Replica(0, "n", Handle(answer, after), known=known)
 
 
 def lost() -> Any:

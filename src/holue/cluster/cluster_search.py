@@ -17,7 +17,7 @@ from holue.cluster.stripes import shard_of
 from holue.errors import IncompleteSearchError
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.link import Link, cosine_link
-from holue.gallery.embeddings import FloatArray
+from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.segment import Numbers
 from holue.gallery.subjects import Subjects
 from holue.recognition.search.search import SearchKind
@@ -46,6 +46,12 @@ class ClusterSearch:
     def missing(self) -> int:
         """Subjects that no scan has seen."""
         return len(self._served.gallery) - len(self)
+
+    def missing_cosines(self, numbers: Numbers) -> Float64Array:
+        """The highest cosine of some seen subjects with any that is missing, as the rows of this process say."""
+        return self._cluster.lost_neighbours.of(
+            self._served, frozenset(self._left_out), self._cluster.n_shards, numbers
+        )
 
     @property
     def version(self) -> int:
