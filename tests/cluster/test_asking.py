@@ -43,14 +43,19 @@ class Handle:
 
 
 def replica(answer: Callable[[], Any], after: float = 0.0, known: tuple[str, ...] = ("1@0",)) -> Replica:
-    return Replica(0, "n", Handle(answer, after), known)
+    return Replica(0, "n", Handle(answer, after), known=known)
 
 
 def lost() -> Any:
     raise ConnectionError("gone")
 
 
-def ask(*replicas: Replica, given_up: set[int] | None = None, fed: list[Replica] | None = None) -> dict[int, Any]:
+def ask(
+    *replicas: Replica,
+    given_up: set[int] | None = None,
+    fed: list[Replica] | None = None,
+    asked_before: bool = True,
+) -> dict[int, Any]:
     def feed(one: Replica) -> Future[bool]:
         if fed is not None:
             fed.append(one)
@@ -60,7 +65,8 @@ def ask(*replicas: Replica, given_up: set[int] | None = None, fed: list[Replica]
         return future
 
     usual = UsualTime()
-    usual.note(1, 0.01)
+    if asked_before:
+        usual.note(1, 0.01)
     return ask_all("scan", {0: ()}, lambda _: replicas, feed, "1@0", usual, 1, set() if given_up is None else given_up)
 
 
@@ -116,3 +122,14 @@ def test_an_error_of_the_question_itself_is_raised() -> None:
     with pytest.raises(InvalidEmbeddingsError, match="3 features"):
         ask(only)
     assert not only.suspect
+
+
+def test_the_first_question_of_its_kind_may_take_longer_but_not_where_nobody_works_on_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holue.cluster.asking.DEADLINE", 0.2)
+    assert ask(replica(lambda: "compiled", 0.6), asked_before=False) == {0: "compiled"}
+    assert ask(replica(lambda: "hangs", 0.6)) == {}
+    begin = time.monotonic()
+    assert ask(replica(lost), asked_before=False) == {}
+    assert time.monotonic() - begin < 1.0

@@ -173,18 +173,25 @@ def test_without_both_replicas_answers_are_incomplete_and_whole_again_afterwards
 ) -> None:
     monkeypatch.setattr("holue.cluster.asking.DEADLINE", 1.0)
     monkeypatch.setattr("holue.cluster.asking.SLOW", 1.0)
+    near = RNG.standard_normal((40, D)).astype(np.float32)  # strangers: a missing subject could be meant
+    near[:20] = X[30:50] + 0.2 * near[:20]  # mates close to their subject: nobody else can be nearer
+    near[20:30] = X[30:40] + 0.9 * near[20:30]  # mates far from it
+    whole = pair.single.identify(near)
     gone = [row for row in cluster_of(pair.spread).status() if row.shard == 1]
     pids = [row.pid for row in gone if row.pid is not None]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
-        answers = pair.spread.identify(PROBES)
-        assert set(answers.decision) == {"incomplete"}
-        assert set(answers.subject) == {None}
-        assert (
-            answers.reason[0]
-            == f"incomplete: {gone[0].subjects} of {len(pair.spread)} enrolled subjects could not be read"
-        )
+        answers = pair.spread.identify(near)
+        decided = ~answers.incomplete
+        assert decided[:20].any()
+        assert not decided[30:].any()
+        assert np.array_equal(answers.subject[decided], whole.subject[decided])
+        assert np.array_equal(answers.decision[decided], whole.decision[decided])
+        assert set(answers.subject[~decided]) == {None}
+        told = f"{gone[0].subjects} of {len(pair.spread)} enrolled subjects could not be read"
+        assert set(answers.reason[~decided]) == {f"incomplete: {told}"}
+        assert all(reason.startswith(f"{told}; none of them") for reason in answers.reason[decided])
         with pytest.raises(IncompleteSearchError):
             pair.spread.current.moment.best(PROBES, None)
     finally:

@@ -3,7 +3,8 @@
     python tests/torture/lose_nodes.py --kills 100 --seed 17
 
 A head and two nodes run on this machine. One thread enrols and removes, two threads ask. Every answer must be, bit for bit, that
-of its version on one machine; while a replica of every shard lives none may fail or be incomplete.
+of its version on one machine; while a replica of every shard lives none may fail or be incomplete. What is decided although a
+shard is away must be decided as on one machine. Answers are compared after the load, so that the comparison delays none.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import holue
-from holue.cluster.cluster import Cluster, ReplicaStatus
+from holue.cluster.cluster import Cluster
 from holue.cluster.local_ray import LocalRay
+from holue.cluster.status import ReplicaStatus
 from holue.live.clustered import ClusterAddress
 from holue.live.live_gallery import LiveGallery
 from holue.live.version import GalleryVersion
+from holue.recognition.answer.identifications import Identifications
 
 LOADS = itertools.count()
 DIM, SETTINGS = 64, {"method": "galue", "threshold": 0.5}
@@ -59,11 +63,14 @@ class Load:
     wrong: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     changes: int = 0
+    changing: bool = True
+    decided: int = 0  # although a shard was away
+    _given: list[tuple[GalleryVersion, np.ndarray, Identifications]] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def __enter__(self) -> Load:
-        jobs = [(self._ask, 1), (self._ask, 2), (self._change, 3)]
+        jobs = [(self._ask, 1), (self._ask, 2)] + ([(self._change, 3)] if self.changing else [])
         self._threads = [threading.Thread(target=job, args=(number,)) for job, number in jobs]
         for thread in self._threads:
             thread.start()
@@ -73,6 +80,21 @@ class Load:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+        self._compare()
+
+    def _compare(self) -> None:
+        alone: GalleryVersion | None = None
+        for now, probes, answers in sorted(self._given, key=lambda each: each[0].version):
+            if alone is None or alone.version != now.version:
+                alone = GalleryVersion.of(now.version, now.settings, now.gallery, now.calibrated)
+            expected, open_ones = alone.identify(probes), answers.incomplete
+            partly = np.array(["could not be read" in why for why in answers.reason])
+            self.incomplete += bool(open_ones.any())
+            self.decided += int((partly & ~open_ones).sum())
+            for name in FIELDS if not partly.any() else ("subject", "decision"):
+                if not np.array_equal(getattr(answers, name)[~open_ones], getattr(expected, name)[~open_ones]):
+                    self.wrong.append(f"version {now.version}: {name}")
+        self._given.clear()
 
     def _ask(self, number: int) -> None:
         rng = np.random.default_rng([self.seed, number])
@@ -86,13 +108,7 @@ class Load:
                 self.failed.append(repr(error)[:200])
                 continue
             self.seconds.append(time.perf_counter() - begin)
-            if answers.incomplete.any():
-                self.incomplete += 1
-                continue
-            alone = GalleryVersion.of(now.version, now.settings, now.gallery, now.calibrated).identify(some)
-            for name in FIELDS:
-                if not np.array_equal(getattr(answers, name), getattr(alone, name)):
-                    self.wrong.append(f"version {now.version}: {name}")
+            self._given.append((now, some, answers))
 
     def _change(self, number: int) -> None:
         # Names differ from those of the loads before.
@@ -183,7 +199,10 @@ def lose_both(gallery: LiveGallery, probes: np.ndarray, seed: int) -> dict[str, 
         wait_ready(gallery)
     if not load.incomplete:
         load.wrong.append("no answer was incomplete while a shard was away")
-    return load.report("both replicas of a shard away", begin, whole_after_stop=resumed, whole_after_kill=restarted)
+    return load.report(
+        "both replicas of a shard away", begin, whole_after_stop=resumed, whole_after_kill=restarted,
+        decided_all_the_same=load.decided,
+    )  # fmt: skip
 
 
 def _whole(gallery: LiveGallery, probes: np.ndarray) -> float:
@@ -251,7 +270,44 @@ def kill_head(home: str, local: LocalRay, probes: np.ndarray, seed: int) -> dict
             return load.report("the head killed: a cold start", begin, ray_started_in=ray_after, answering_after=cold)
 
 
-FAULTS = ("none", "stop", "shards", "both", "node", "driver", "head")
+def lose_postgres(local: LocalRay, X: np.ndarray, probes: np.ndarray, seed: int) -> dict[str, Any]:
+    """Questions go on at the last version, whose age is stated; after the server is back, changes do too."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from conftest import PostgresServer
+
+    server, begin = PostgresServer(), time.monotonic()
+    try:
+        where = ClusterAddress(local.address, n_shards=2)
+        with holue.open(server.url("away"), create=True, dim=DIM, cluster=where, **SETTINGS) as gallery:
+            gallery.enroll(X, [f"p{i}" for i in range(len(X))])
+            wait_ready(gallery)
+            gallery.identify(probes[:8])
+            with Load(gallery, probes, seed, changing=False) as load:
+                time.sleep(1)
+                server.crash()
+                time.sleep(6)
+                age = gallery.status().store.age
+            if age is None or age < 1:
+                load.wrong.append(f"the age of the version is not stated: {age}")
+            server.start()
+            back = time.monotonic()
+            while True:
+                try:
+                    gallery.enroll(X[:1], ["back"])
+                    break
+                except Exception:
+                    assert time.monotonic() - back < 60, "changes do not go on"
+                    time.sleep(0.1)
+            back_after = round(time.monotonic() - back, 1)
+            if gallery.identify(X[:1]).subject[0] not in ("p0", "back"):
+                load.wrong.append("the change after the loss is not seen")
+            cluster_of(gallery).down()
+        return load.report("PostgreSQL away for 6 s", begin, age=round(age or 0.0, 1), changes_again_after=back_after)
+    finally:
+        server.stop()
+
+
+FAULTS = ("none", "stop", "shards", "both", "node", "driver", "postgres", "head")
 
 
 def main() -> int:
@@ -288,6 +344,8 @@ def main() -> int:
         if "driver" in faults:
             gallery, rows["driver"] = kill_driver(home, local, probes, given.seed)
             gallery.close()
+        if "postgres" in faults:
+            rows["postgres"] = lose_postgres(local, X, probes, given.seed)
         if "head" in faults:
             rows["head"] = kill_head(home, local, probes, given.seed)
         else:

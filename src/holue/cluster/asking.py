@@ -20,6 +20,8 @@ from holue.errors import ArtifactError, HolueError
 DEADLINE = 5.0
 """Seconds until a shard is given up, or ``SLOW`` times the usual time where that is longer."""
 SLOW = 20.0
+FIRST_DEADLINE = 60.0
+"""Seconds for the first question of its kind, as long as somebody works on it: a shard may have to compile its loops."""
 HEDGED_AFTER, HEDGED_LEAST, HEDGED_FIRST = 2.0, 0.02, 1.0
 """A second replica is asked after twice the usual time, at least 20 ms; after a second while nothing is known yet."""
 PAUSE = 0.02
@@ -71,6 +73,7 @@ def ask_all(
     expected = usual.of(work)
     deadline = begin + max(DEADLINE, SLOW * (expected or 0.0))
     hedge = HEDGED_FIRST if expected is None else max(HEDGED_LEAST, HEDGED_AFTER * expected)
+    last_moment = deadline if expected is not None else max(deadline, begin + FIRST_DEADLINE)
     inquiries = {shard: _Inquiry([], arguments) for shard, arguments in questions.items()}
     answers: dict[int, Any] = {}
     while True:
@@ -82,13 +85,15 @@ def ask_all(
         open_ones = {shard: inquiry for shard, inquiry in inquiries.items() if not inquiry.done}
         for shard in [s for s, one in open_ones.items() if not one.started and s in given_up]:
             open_ones.pop(shard)  # nobody to wait for
-        if not open_ones or now >= deadline:
+        under_way = any(inquiry.started for inquiry in open_ones.values())
+        until = last_moment if under_way else deadline
+        if not open_ones or now >= until:
             break
         futures = [future for inquiry in open_ones.values() for future in inquiry.started]
         if not futures:
             time.sleep(PAUSE)
             continue
-        finished, _ = wait(futures, timeout=min(hedge / 2, deadline - now, 0.25), return_when=FIRST_COMPLETED)
+        finished, _ = wait(futures, timeout=min(hedge / 2, until - now, 0.25), return_when=FIRST_COMPLETED)
         for shard, inquiry in open_ones.items():
             for future in [one for one in inquiry.started if one in finished]:
                 _finish(future, inquiry, usual, work)

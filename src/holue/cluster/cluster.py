@@ -11,41 +11,33 @@ import contextlib
 import re
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from holue.cluster.asking import UsualTime, ask_all
 from holue.cluster.engine import ray
 from holue.cluster.feeding import VersionToServe, bring
+from holue.cluster.lost_neighbours import LostNeighbours
 from holue.cluster.nodes import drain, nodes
 from holue.cluster.placement import Place, Placement, placed
-from holue.cluster.replica import Replica
+from holue.cluster.replica import Failures, Replica
+from holue.cluster.shard import version_number
 from holue.cluster.shard_actor import ShardActor
+from holue.cluster.status import ClusterHealth, ReplicaStatus
 from holue.errors import IncompleteSearchError, InvalidParameterError
+from holue.gallery.gallery import Gallery
+from holue.recognition.search.choice import Choice, chosen
 from holue.recognition.search.search import SearchKind
 
 NAME = re.compile(r"shard (\d+) of (\d+) on ([0-9a-f]+)")
 LOOK_EVERY = 0.25
 PLACE_EVERY = 2.0
 """Seconds between looks at replicas that failed, and between looks at the nodes."""
-
-
-@dataclass(frozen=True)
-class ReplicaStatus:
-    """One replica, as ``holue cluster status`` shows it."""
-
-    shard: int
-    node: str
-    address: str
-    answers: bool
-    version: str | None
-    subjects: int | None
-    pid: int | None
-    failures: int
-    last_failure: str
+PREPARED_WITHIN = 600.0
+"""Seconds that codes or lists may take."""
 
 
 class Cluster:
@@ -63,15 +55,20 @@ class Cluster:
         n_shards: int | None = None,
         replicas: int = 2,
         cache: str | None = None,
+        actor: type[ShardActor] = ShardActor,
     ) -> None:
+        self._actor = actor
         self.identity, self.kind, self.n_replicas = identity, kind, replicas
         self._cache = cache
         self._replicas: dict[Place, Replica] = {}
         self._lock = threading.Lock()
         self._serving: VersionToServe | None = None
-        self._usual = UsualTime()
+        self._usual: defaultdict[str, UsualTime] = defaultdict(UsualTime)
         self._given_up: set[int] = set()
         self.last_error = ""
+        self.failures = Failures()
+        self.lost_neighbours = LostNeighbours()
+        self.newest: int | None = None  # the version of the gallery, where none is served from here
         self._being_fed: dict[tuple[int, str], Future[bool]] = {}
         self._stopping = threading.Event()
         names = self._names()
@@ -115,14 +112,19 @@ class Cluster:
         return left
 
     def ask(
-        self, method: str, questions: Mapping[int, tuple[Any, ...]], version: VersionToServe, work: int
+        self, method: str, questions: Mapping[int, tuple[Any, ...]], version: VersionToServe, work: int, way: str = ""
     ) -> dict[int, Any]:
-        """The answers of the shards that gave one."""
+        """The answers of the shards that gave one; questions that are asked the same ``way`` take equally long for equal work."""
+        usual = self._usual[f"{method} {way}"]
 
         def fed(replica: Replica) -> Future[bool]:
             return self.feed(replica, version)
 
-        return ask_all(method, questions, self.of_shard, fed, version.name, self._usual, work, self._given_up)
+        return ask_all(method, questions, self.of_shard, fed, version.name, usual, work, self._given_up)
+
+    def chosen(self, kind: SearchKind, gallery: Gallery) -> Choice:
+        """How all shards read a version: what was asked for, or what suits the rows of one of them."""
+        return chosen(kind, gallery, parts=self.n_shards)
 
     def of_shard(self, shard: int) -> Sequence[Replica]:
         """The replicas of a shard; which one comes first differs from shard to shard, so that all nodes work."""
@@ -157,8 +159,9 @@ class Cluster:
     def _bring(self, replica: Replica, version: VersionToServe) -> bool:
         try:
             done = bring(replica, self.n_shards, version)
-            if done and self.kind != "exact":
-                replica.call("prepare", version.name, self.kind).result(600)
+            kind = self.chosen(self.kind, version.gallery).kind
+            if done and kind != "exact":
+                replica.call("prepare", version.name, kind).result(PREPARED_WITHIN)
         except Exception as error:
             replica.failed(error)
             raise
@@ -228,14 +231,15 @@ class Cluster:
             except Exception as error:
                 replica.failed(error)
                 about = {}
-            versions = about.get("versions") or [None]
+            version = (about.get("versions") or [None])[-1]
             found.append(
                 ReplicaStatus(
                     replica.shard,
                     replica.node,
                     addresses.get(replica.node, "lost"),
                     bool(about),
-                    versions[-1],
+                    version,
+                    self._behind(version),
                     about.get("subjects"),
                     about.get("pid"),
                     replica.failures,
@@ -243,6 +247,20 @@ class Cluster:
                 )
             )
         return found
+
+    def health(self) -> ClusterHealth:
+        """As far as it is known without asking anybody."""
+        replicas = self.replicas()
+        answering = {one.shard for one in replicas if not one.suspect}
+        lags = [self._behind(one.known[-1]) or 0 for one in replicas if not one.suspect and one.known]
+        return ClusterHealth(
+            self.n_shards,
+            len(replicas),
+            sum(one.suspect for one in replicas),
+            self.n_shards - len(answering),
+            max(lags, default=0),
+            self.failures.count,
+        )
 
     def down(self) -> int:
         """End all shards and delete their rows from the nodes; returns how many there were."""
@@ -262,6 +280,10 @@ class Cluster:
             replica.forget()
 
     # Inside
+
+    def _behind(self, version: str | None) -> int | None:
+        newest = self.newest if self._serving is None else version_number(self._serving.name)
+        return None if version is None or newest is None else max(0, newest - version_number(version))
 
     def _plan(self, level: bool) -> Placement:
         there = nodes()
@@ -322,7 +344,7 @@ class Cluster:
                 handle = ray().get_actor(self._name(*place), namespace=self._namespace)
             except ValueError:  # gone since
                 continue
-            self._replicas[place] = Replica(*place, handle)
+            self._replicas[place] = Replica(*place, handle, self.failures)
         for place in self._replicas.keys() - named:
             self._replicas[place].forget()
         self._replicas = {place: replica for place, replica in self._replicas.items() if place in named}
@@ -330,11 +352,13 @@ class Cluster:
     def _start(self, shard: int, node: str) -> None:
         engine = ray()
         affinity = engine.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        actor = engine.remote(ShardActor).options(
+        actor = engine.remote(self._actor).options(
             name=self._name(shard, node), namespace=self._namespace, lifetime="detached", get_if_exists=True,
             max_restarts=-1, max_task_retries=0, num_cpus=0, scheduling_strategy=affinity,
         )  # fmt: skip
-        self._replicas[shard, node] = Replica(shard, node, actor.remote(self.identity, shard, self._cache))
+        self._replicas[shard, node] = Replica(
+            shard, node, actor.remote(self.identity, shard, self._cache), self.failures
+        )
 
     def _can_go(self, place: Place) -> bool:
         """Whether enough other replicas of the shard hold the newest version."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -16,10 +17,11 @@ from holue.cluster.stripes import shard_of
 from holue.errors import IncompleteSearchError
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.link import Link, cosine_link
-from holue.gallery.embeddings import FloatArray
+from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.segment import Numbers
 from holue.gallery.subjects import Subjects
 from holue.recognition.search.search import SearchKind
+from holue.recognition.search.search_report import SearchReport
 
 ROWS_AT_ONCE = 4096
 """Rows that a shard is asked for in one call."""
@@ -44,6 +46,12 @@ class ClusterSearch:
     def missing(self) -> int:
         """Subjects that no scan has seen."""
         return len(self._served.gallery) - len(self)
+
+    def missing_cosines(self, numbers: Numbers) -> Float64Array:
+        """The highest cosine of some seen subjects with any that is missing, as the rows of this process say."""
+        return self._cluster.lost_neighbours.of(
+            self._served, frozenset(self._left_out), self._cluster.n_shards, numbers
+        )
 
     @property
     def version(self) -> int:
@@ -98,7 +106,8 @@ class ClusterSearch:
         sharpnesses = np.asarray(sharpness, np.float64)
         question = (self._served.name, self._kind, sharpnesses, top_k, link, decisive, *inline(directions))
         shards = [shard for shard in range(self._cluster.n_shards) if shard not in self._left_out]
-        answers = self._cluster.ask("scan", dict.fromkeys(shards, question), self._served, work=len(directions))
+        way = f"{self._kind} {getattr(link, '__name__', type(link).__name__)} {directions.dtype}"
+        answers = self._cluster.ask("scan", dict.fromkeys(shards, question), self._served, len(directions), way)
         lost = set(shards) - set(answers)
         seen = sum(evidence.n_subjects for evidence in answers.values())
         if not seen or (lost and self._seen is not None):
@@ -107,6 +116,20 @@ class ClusterSearch:
         self._seen = seen
         merged: Evidence = reduce(merge, (answers[shard] for shard in sorted(answers)))
         return merged
+
+    def report(self, asked: SearchKind, threshold: float | None) -> SearchReport:
+        """How the shards read: of their indexes, the one that reads the largest share of its lists."""
+        gallery = self._served.gallery
+        known = SearchReport(asked, self._kind, self._cluster.chosen(asked, gallery).reason, gallery.dim, threshold)
+        if self._kind != "approximate":
+            return known
+        question = (self._served.name, self._kind, threshold)
+        answers = self._cluster.ask("report", dict.fromkeys(range(self._cluster.n_shards), question), self._served, 0)
+        indexed = [one for one in answers.values() if one.lists]
+        if not indexed:
+            return known
+        worst = max(indexed, key=lambda one: one.lists_read / one.lists)
+        return replace(known, lists=worst.lists, lists_read=worst.lists_read, missed=worst.missed)
 
     def _unreachable(self, shards: set[int]) -> IncompleteSearchError:
         which = ", ".join(map(str, sorted(shards)))

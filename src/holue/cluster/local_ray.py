@@ -9,6 +9,8 @@ from typing import Any, Self
 
 from holue.cluster.engine import connect, disconnect, ray
 
+LOCAL = "local"
+"""The address that stands for a Ray of one's own."""
 FIRST_ADDRESS = 2
 """127.0.0.1 is taken for "any address" by parts of Ray; each node has the next loopback address."""
 OBJECT_STORE = 100_000_000
@@ -60,7 +62,8 @@ class LocalRay:
         return {
             "num_cpus": processors, "node_ip_address": next(self._addresses), "object_store_memory": OBJECT_STORE,
             "include_dashboard": False, "min_worker_port": 0, "max_worker_port": 0,
-            "env_vars": {"PYTHONPATH": os.pathsep.join(_paths())},
+            # By itself Ray gives its workers less of the processor than other programs, and somebody waits for a shard's answer.
+            "env_vars": {"PYTHONPATH": os.pathsep.join(_paths()), "RAY_worker_niceness": "0"},
         }  # fmt: skip
 
 

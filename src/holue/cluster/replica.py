@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
+
+KEPT_FAILURES = 50
+
+
+class Failures:
+    """The last failures of all replicas, the newest last, and how many there were."""
+
+    def __init__(self) -> None:
+        self.last: deque[str] = deque(maxlen=KEPT_FAILURES)
+        self.count = 0
+
+    def note(self, what: str) -> None:
+        """One more."""
+        self.last.append(what)
+        self.count += 1
 
 
 @dataclass(eq=False)
@@ -15,6 +31,7 @@ class Replica:
     shard: int
     node: str
     handle: Any
+    noted: Failures = field(default_factory=Failures)
     known: tuple[str, ...] = ()  # versions, as far as it has told
     suspect: bool = False
     failures: int = 0
@@ -31,7 +48,9 @@ class Replica:
         """It did not answer, or not in time."""
         self.suspect, self.failures = True, self.failures + 1
         what = type(error).__name__ if isinstance(error, BaseException) else error
-        self.last_failure = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {what}"
+        now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        self.last_failure = f"{now} {what}"
+        self.noted.note(f"{now} shard {self.shard} on node {self.node[:8]}: {what}")
         self.known = ()
 
     def answered(self, known: tuple[str, ...]) -> None:

@@ -19,6 +19,7 @@ from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Numbers, Part, Segment, joined
 from holue.recognition.search.prepared_segments import PreparedSegments
 from holue.recognition.search.search import SearchKind
+from holue.recognition.search.search_report import SearchReport
 
 KEPT = 8
 """Versions that stay ready: those who ask may be a few changes apart."""
@@ -112,7 +113,7 @@ class Shard:
         gallery = self._versions[version]
         if gallery is None:
             return Evidence.empty(len(directions), sharpness, top_k)
-        search = self._prepared.search(kind, gallery, self._merge)
+        search = self._prepared.search(kind, gallery, self._merge, decisive)
         return search.scan(directions, sharpness, top_k=top_k, link=link, decisive=decisive, threads=1)
 
     def prepare(self, version: str, kind: SearchKind) -> bool:
@@ -121,6 +122,15 @@ class Shard:
         if gallery is not None:
             self._prepared.search(kind, gallery, self._merge)
         return version in self._versions
+
+    def report(self, version: str, kind: SearchKind, threshold: float | None) -> SearchReport | Absent:
+        """How a version is read at a threshold, as far as it is known without preparing anything."""
+        if version not in self._versions:
+            return Absent(self.known)
+        gallery = self._versions[version]
+        if gallery is None:
+            return SearchReport(kind, kind, "nobody is enrolled here", 0, threshold)
+        return self._prepared.report(kind, gallery, threshold)
 
     def rows(self, version: str, numbers: Numbers) -> FloatArray | Absent:
         """The exact directions of some numbers of this shard."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,10 @@ class ShardActor:
         """Directions of a version, or which versions are here."""
         return self._shard.rows(*question)
 
+    def report(self, *question: Any) -> Any:
+        """How a version is read, or which versions are here."""
+        return self._shard.report(*question)
+
     def leave(self) -> None:
         """Delete the rows from this node's disk, before the process ends."""
         self._file.delete()
@@ -78,7 +83,7 @@ def _load_kernels() -> None:
     mapped = rows[:8].copy()
     mapped.setflags(write=False)  # loops over rows that may not be written to are compiled by themselves
     gallery = Gallery.of(np.arange(16), mapped, rows[8:]).without(np.array([3]))
-    for n_probes in (1, 96):
-        probes = np.tile(rows[:1], (n_probes, 1))
+    for n_probes, dtype in product((1, 96), (np.float32, np.float64)):
+        probes = np.tile(rows[:1], (n_probes, 1)).astype(dtype)
         for link in (cosine_link, power_link):
             scan(probes, gallery, [1.0, 2.0], top_k=2, link=link, threads=1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from holue.artifact.cache_directory import default_cache_directory
+from holue.embedding.cluster_embedder import ClusterEmbedder
 from holue.embedding.faces.detector import FaceDetector
 from holue.embedding.faces.photographs import embed_photographs
 from holue.embedding.inputs.images import ImageInput
@@ -31,12 +32,15 @@ def embed_to_file(
     threads: int = 1,
     cache_dir: str | Path | None = None,
     progress: Progress | None = None,
+    cluster: str | None = None,
 ) -> EmbeddingFile:
     """Embed folders, zips, lists and files with ``model`` (a preset, an ONNX file or its TOML) into ``out``.
 
     With ``detect``, a face detector (``yunet`` or its ONNX file), the inputs are whole photographs, and ``which`` says which of
     the faces in one are meant: ``one`` (there must be no other), ``largest``, ``central``, ``all`` or a number from the left.
     With a model of speech ``detect`` is a speech detector (``silero`` or its ONNX file), and the inputs are long recordings.
+
+    With ``cluster`` (``local``, or the address of a Ray cluster) its nodes embed; the inputs must be at the same paths there.
 
     Interrupted work resumes from ``cache_dir`` (by default that of the user). ``features=False`` leaves the
     bottleneck features out of a model that has them.
@@ -57,8 +61,13 @@ def embed_to_file(
         raise InvalidParameterError(
             f"which={which!r} chooses among the faces that a detector finds; add detect='yunet', and a model of images"
         )
-    samples = find_samples(inputs, embedder.specification.model_input)
-    if detect is None:
+    if cluster is not None and detect is not None:
+        raise InvalidParameterError("cluster embeds inputs as they are; leave detect out, or embed on this machine")
+    paths = [Path(entry) for entry in inputs]
+    samples = find_samples(paths, embedder.specification.model_input)
+    if cluster is not None:
+        file = ClusterEmbedder(embedder, cluster).embed(paths, samples, progress=progress)
+    elif detect is None:
         file = embedder.embed(samples, progress=progress)
     elif faces:
         file = embed_photographs(embedder, FaceDetector.open(detect), samples, which=which, progress=progress)

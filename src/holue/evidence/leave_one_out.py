@@ -7,7 +7,10 @@ is read with one score per probe masked, and the three evidences merge.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -27,6 +30,40 @@ Rows = npt.NDArray[np.int64]
 
 MASKED_SUBJECTS = 512
 MASKED_PROBES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Probes whose own subjects are neighbours: rows ``first`` to ``last`` of the gallery."""
+
+    probes: FloatArray
+    own: Rows  # the row of each probe's own subject
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked about every group."""
+
+    sharpness: Float64Array
+    top_k: int
+
+
+Join = Callable[[Sequence[Group], FloatArray, Question], list[Evidence]]
+"""Gives the evidence of all rows about each group; wherever it is computed, its bits are those of :func:`evidence_of_rows`."""
+
+_join: ContextVar[Join | None] = ContextVar("join", default=None)
+
+
+@contextmanager
+def joined_by(join: Join) -> Iterator[None]:
+    """Have ``join`` compare probes with the gallery while the context lasts, on other machines for example."""
+    token = _join.set(join)
+    try:
+        yield
+    finally:
+        _join.reset(token)
 
 
 def evidence_of_others(
@@ -51,8 +88,40 @@ def evidence_of_others(
     enrolled, numbers = gallery.directions, gallery.numbers
     own = np.searchsorted(numbers, own)
     a = np.atleast_1d(np.asarray(sharpness, dtype=np.float64))
-    batches = [replace(Evidence.empty(0, a, top_k), n_subjects=n_subjects - 1)]
     order = np.argsort(own, kind="stable")
+    groups, question = list(_groups(directions, own, order, n_subjects)), Question(a, top_k)
+    join = _join.get()
+    if join is None:
+        batches = [evidence_of_rows(group, enrolled, 0, question, threads) for group in groups]
+    else:
+        batches = join(groups, enrolled, question)
+    batches = [replace(Evidence.empty(0, a, top_k), n_subjects=n_subjects - 1), *batches]
+    found = concatenate(batches).take(np.argsort(order))
+    named = np.where(found.top_index == NO_SUBJECT, NO_SUBJECT, numbers[found.top_index])
+    return replace(found, top_index=named)
+
+
+def evidence_of_rows(
+    group: Group, rows: FloatArray, begin: int, question: Question, threads: int | None = None
+) -> Evidence:
+    """Evidence about a group of some rows of the gallery, the first of which is ``begin``; each probe leaves out its own.
+
+    The own subjects of a group are all among the rows, or none is. The evidence of several runs of rows merges into that of all.
+    """
+    a, top_k, end = question.sharpness, question.top_k, begin + len(rows)
+    first, last = min(max(group.first, begin), end), max(min(group.last, end), begin)
+    if last <= first:  # the own subjects are elsewhere
+        return scan(group.probes, rows, a, top_k=top_k, threads=threads).shifted(begin)
+    parts = [_masked(group.probes, rows[first - begin : last - begin], group.own - first, first, a, top_k)]
+    for start, stop in ((begin, first), (last, end)):
+        if stop > start:
+            outside = scan(group.probes, rows[start - begin : stop - begin], a, top_k=top_k, threads=threads)
+            parts.append(outside.shifted(start))
+    merged: Evidence = reduce(merge, parts)
+    return merged
+
+
+def _groups(directions: FloatArray, own: Rows, order: Rows, n_subjects: int) -> Iterator[Group]:
     starts = np.searchsorted(own[order], np.arange(0, n_subjects, MASKED_SUBJECTS))
     for first, begin, end in zip(
         range(0, n_subjects, MASKED_SUBJECTS), starts.tolist(), [*starts[1:].tolist(), len(order)]
@@ -60,16 +129,7 @@ def evidence_of_others(
         last = min(first + MASKED_SUBJECTS, n_subjects)
         for at in range(begin, end, MASKED_PROBES):
             rows = order[at : min(at + MASKED_PROBES, end)]
-            probes = directions[rows]
-            parts = [_masked(probes, enrolled[first:last], own[rows] - first, first, a, top_k)]
-            for start, stop in ((0, first), (last, n_subjects)):
-                if stop > start:
-                    outside = scan(probes, enrolled[start:stop], a, top_k=top_k, threads=threads)
-                    parts.append(outside.shifted(start))
-            batches.append(reduce(merge, parts))
-    found = concatenate(batches).take(np.argsort(order))
-    named = np.where(found.top_index == NO_SUBJECT, NO_SUBJECT, numbers[found.top_index])
-    return replace(found, top_index=named)
+            yield Group(directions[rows], own[rows], first, last)
 
 
 def evidence_of_one(score: Float64Array, row: Rows, sharpness: npt.ArrayLike) -> Evidence:

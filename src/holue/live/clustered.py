@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,19 +17,21 @@ from holue.cluster.cluster import Cluster
 from holue.cluster.cluster_search import ClusterSearch
 from holue.cluster.engine import connect, disconnect, ray
 from holue.cluster.feeding import Difference, VersionToServe
-from holue.cluster.local_ray import LocalRay
+from holue.cluster.local_ray import LOCAL, LocalRay
+from holue.cluster.node_join import NodeJoin
 from holue.cluster.shard import version_number
 from holue.errors import InvalidParameterError, StoreError
+from holue.evidence.leave_one_out import joined_by
 from holue.gallery.gallery import Gallery
 from holue.live.follower import concerned_by
 from holue.recognition.search.search import Search, SearchKind
+from holue.recognition.search.search_report import SearchReport
 from holue.recognition.state.state import State
 from holue.recognition.state.state_cell import StateCell
 from holue.store.protocol import Store
 from holue.store.values import Receipt
 
 ARTIFACT = "cluster"
-LOCAL = "local"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Clustered:
         self.cluster = Cluster(identity, kind=kind, n_shards=where.n_shards, replicas=where.replicas)
         self.cluster.supervise()
         self._started = False
+        self.join = NodeJoin()
 
     def cell(self, version: int, gallery: Gallery | None, shared: StateCell) -> StateCell:
         """What searches a version; the shards are brought to it at once."""
@@ -70,6 +74,12 @@ class Clustered:
             self.cluster.start(served)
             self._started = True
         return ClusterCell(self.cluster, served, shared)
+
+    @contextmanager
+    def joining(self) -> Iterator[None]:
+        """Have an audit or a leave-one-out calibration compare subjects on the nodes."""
+        with joined_by(self.join):
+            yield
 
     def erased(self, receipt: Receipt) -> Receipt:
         """A receipt that names the nodes whose files could not be rewritten without who was erased."""
@@ -129,10 +139,22 @@ class ClusterCell(StateCell):
     def __init__(self, cluster: Cluster, served: VersionToServe, shared: StateCell) -> None:
         super().__init__()
         self._cluster, self._served, self._shared = cluster, served, shared
+        self._reports: dict[tuple[SearchKind, SearchKind, float | None], SearchReport] = {}
 
     def search(self, kind: SearchKind, gallery: Gallery, threshold: float | None = None) -> Search:
         """A search that has seen nothing yet."""
-        return ClusterSearch(self._cluster, self._served, kind)
+        return ClusterSearch(self._cluster, self._served, self._cluster.chosen(kind, gallery).kind)
+
+    def search_report(self, kind: SearchKind, state: State) -> SearchReport:
+        """How the shards read this version; asked once for each threshold."""
+        point = state.operating_point
+        threshold = None if point is None else point.threshold
+        way = self._cluster.chosen(kind, state.gallery).kind
+        key = kind, way, threshold
+        if key not in self._reports:
+            search = ClusterSearch(self._cluster, self._served, way)
+            self._reports = {**self._reports, key: search.report(kind, threshold)}
+        return self._reports[key]
 
     def warned(self, state: State) -> set[str]:
         """What users were warned of, in any version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -163,7 +164,8 @@ class LiveGallery(Closing):
         """
         now, candidate = self._current, self.calibrated_with(number)
         if X is None:
-            return preview_left_out(candidate, now, self._left_out(now))
+            with self._joining():
+                return preview_left_out(candidate, now, self._left_out(now))
         return preview_probes(candidate, now, X, y, concentration)
 
     def identify(
@@ -195,14 +197,16 @@ class LiveGallery(Closing):
     def expected_errors(self) -> ExpectedErrors:
         """What the enrolled samples, each left out in turn, say about the errors of answers now."""
         now = self._current
-        return ExpectedErrors.of(now, self._left_out(now))
+        with self._joining():
+            return ExpectedErrors.of(now, self._left_out(now))
 
     def audit(self, **options: Any) -> GalleryAudit:
         """What is wrong with the gallery: see :func:`holue.recognition.audit.audit.audit_gallery`, whose options it takes.
 
         Samples are named by their numbers.
         """
-        return audited(self.store, self._current.version, {"target_fpir": self.settings.target_fpir, **options})
+        with self._joining():
+            return audited(self.store, self._current.version, {"target_fpir": self.settings.target_fpir, **options})
 
     def verify(self) -> list[Problem]:
         """Read everything and compare checksums; the damage found."""
@@ -314,7 +318,8 @@ class LiveGallery(Closing):
         """
         self.check_model(model)
         learned_from, now = made_from(X, source), self._current
-        state, said = learn(now, self._left_out, X, y, concentration, gallery, self.dim)
+        with self._joining():
+            state, said = learn(now, self._left_out, X, y, concentration, gallery, self.dim)
         with self._lock:
             since = self._current.version if activate else None
             stored = self._calibrations.keep(
@@ -386,6 +391,10 @@ class LiveGallery(Closing):
         except CorruptStoreError as error:  # the next calibration takes its place; until then nobody is answered
             self._unreadable = error
             return None
+
+    def _joining(self) -> AbstractContextManager[None]:
+        """Where subjects are compared with each other: here, or on the nodes of a cluster."""
+        return nullcontext() if self.clustered is None else self.clustered.joining()
 
     def _left_out(self, now: GalleryVersion) -> LeftOutProbes:
         return left_out(self.store, self.settings, now)

@@ -137,11 +137,13 @@ def shards_of(path: str | os.PathLike[str], where: ClusterAddress) -> Cluster:
     name = os.fspath(path)
     store = _on_server(name, False, None, None)[0] if _is_url(name) else SqliteStore.open(name, write=False)
     try:
-        identity = identity_of(store, name)
+        identity, version = identity_of(store, name), store.version
     finally:
         store.close()
     connect(where.address)
-    return Cluster(identity, n_shards=where.n_shards, replicas=where.replicas)
+    found = Cluster(identity, n_shards=where.n_shards, replicas=where.replicas)
+    found.newest = version
+    return found
 
 
 def _joining(store: Store, name: str, where: ClusterAddress) -> Joining:

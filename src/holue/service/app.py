@@ -23,6 +23,7 @@ from holue.service.http.shortcut import Shortcut
 from holue.service.page import page
 from holue.service.routes import (
     calibrations,
+    clusters,
     erasures,
     galleries,
     health,
@@ -47,6 +48,7 @@ field, the rule, the value and a way out. An answer is a lead, never proof."""
 ROUTERS = (
     health,
     galleries,
+    clusters,
     identify,
     subjects,
     samples,

@@ -96,6 +96,8 @@ class Service:
             self.metrics.version.labels(opened.name).set(now.version)
             self.metrics.doubts.labels(opened.name).set(len(now.doubts()))
             self.metrics.waiting.labels(opened.name).set(opened.batcher.waiting)
+            if opened.live.clustered is not None:
+                self.metrics.observe_cluster(opened.name, opened.live.clustered.cluster.health())
         return self.metrics.text()
 
     def record(self, asker: Asker, action: str, started: float, opened: Opened | None = None, **fields: Any) -> None:

@@ -33,6 +33,7 @@ TABLE: list[tuple[str, str, set[str], Any]] = [
     ("POST", "/v1/galleries", ADMIN, {"name": "-", "dim": 4}),
     ("GET", G, VIEWING, None),
     ("PATCH", G, ADMIN, {}),
+    ("GET", f"{G}/cluster", VIEWING, None),
     ("POST", f"{G}/identify", OPERATOR, {"probes": [PROBE]}),
     ("POST", f"{G}/verify", OPERATOR, {"subject": "ann", "probe": PROBE}),
     ("GET", f"{G}/subjects", VIEWING, None),

@@ -54,6 +54,7 @@ TABLE: list[tuple[str, str, set[str], dict[str, Any]]] = [
     ("GET", f"{G}/calibration/{{number}}", REVIEWER, {}),
     ("POST", f"{G}/calibration/{{number}}/activate", ADMIN, {}),
     ("GET", f"{G}/log", AUDITOR, {}),
+    ("GET", f"{G}/cluster", ALL, {}),
     ("GET", "/keys", ADMIN, {}),
     ("POST", "/keys", ADMIN, {"holder": "x", "role": "viewer"}),
     ("POST", "/keys/{prefix}", ADMIN, {"action": "revoke"}),

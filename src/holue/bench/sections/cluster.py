@@ -6,6 +6,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -16,26 +18,34 @@ from holue.cluster.cluster import Cluster
 from holue.cluster.cluster_search import ClusterSearch
 from holue.cluster.feeding import VersionToServe
 from holue.cluster.local_ray import LocalRay
+from holue.cluster.stripes import STRIPE
 from holue.errors import MissingDependencyError
 from holue.gallery.gallery import Gallery
+from holue.live.batches import UNDER_WAY, Batches
+from holue.live.clustered import ClusterAddress
+from holue.live.opening import open as open_gallery
+from holue.live.version import GalleryVersion
 from holue.recognition.search.gallery_search import GallerySearch
 
 SHARPNESS = [CONCENTRATION, CONCENTRATION / TEMPERATURE]
 PROBES = (1, 256)
 SHARDS = 2
 CALLS = {1: 20, 256: 1}
-EMPTY_CALLS = 300
+CALLED = 200
+BATCHED_UP_TO = 100_000 * 512
+"""Coordinates up to which a gallery is also enrolled, to ask it as the command does."""
 
 
 def cluster_steps(result: Result, sizes: Sizes, rounds: int, seed: int) -> Iterator[Step]:
     """One step per gallery."""
-    result["cluster"] = {"rows": [], "calls": []}
+    result["cluster"] = {"rows": [], "calls": [], "batches": []}
     for subjects, dim in sizes.cluster_shapes:
         note = f"cluster: K = {subjects}, d = {dim}"
-        yield note, partial(_measure, result["cluster"], subjects, dim, rounds, seed)
+        batches = sizes.cluster_batch_probes if subjects * dim <= BATCHED_UP_TO else 0
+        yield note, partial(_measure, result["cluster"], subjects, dim, batches, rounds, seed)
 
 
-def _measure(found: Result, subjects: int, dim: int, rounds: int, seed: int) -> None:
+def _measure(found: Result, subjects: int, dim: int, batch_probes: int, rounds: int, seed: int) -> None:
     rng = np.random.default_rng([seed, subjects, dim])
     rows = random_directions(rng, subjects, dim)
     probes = random_probes(rng, rows, max(PROBES))
@@ -54,9 +64,12 @@ def _measure(found: Result, subjects: int, dim: int, rounds: int, seed: int) -> 
             for n in PROBES:
                 row = _beside(cluster, version, probes[:n], rounds)
                 found["rows"].append({"subjects": subjects, "dim": dim, "probes": n, "filled_s": filled, **row})
-            found["calls"].append({"subjects": subjects, "dim": dim, **_empty_calls(cluster)})
+            if not found["calls"]:
+                found["calls"] = _call_costs(cluster, dim)
         finally:
             cluster.down()
+        if batch_probes:
+            found["batches"].append(_batch_rates(local_ray.address, subjects, dim, batch_probes, 3, seed))
 
 
 def _beside(cluster: Cluster, version: VersionToServe, probes: Float32Array, rounds: int) -> Row:
@@ -84,11 +97,70 @@ def _beside(cluster: Cluster, version: VersionToServe, probes: Float32Array, rou
     return row | {"more_ms": row["cluster_ms"] - row["local_ms"], "ratio": row["cluster_ms"] / row["local_ms"]}
 
 
-def _empty_calls(cluster: Cluster) -> Row:
-    """What a call that does nothing costs."""
-    replica, taken = cluster.replicas()[0], []
-    for _ in range(EMPTY_CALLS):
-        start = time.perf_counter()
-        replica.call("about").result(30)
-        taken.append(time.perf_counter() - start)
-    return {"empty_p50_ms": 1e3 * float(np.median(taken)), "empty_p99_ms": 1e3 * float(np.quantile(taken, 0.99))}
+def _call_costs(cluster: Cluster, dim: int) -> list[Row]:
+    """What a call costs on its way, from the submission to a question with probes; the shards hold hardly anybody."""
+    replicas = cluster.replicas()
+    gallery = Gallery.of(np.arange(SHARDS * STRIPE), random_directions(np.random.default_rng(0), SHARDS * STRIPE, dim))
+    few = VersionToServe("2@0", gallery, lambda base, wanted: None)
+    cluster.serve(few)
+    cluster.unreached()
+    search, local = ClusterSearch(cluster, few, "exact"), GallerySearch.exact(gallery)
+
+    def submit() -> object:
+        return replicas[0].handle.about.remote()
+
+    def question(n: int) -> Callable[[], object]:
+        return lambda: search.scan(gallery.directions[:n], SHARPNESS, top_k=10)
+
+    ways: dict[str, Callable[[], object]] = {
+        "submitting a call": submit,
+        "an empty call, there and back": lambda: replicas[0].call("about").result(30),
+        "two empty calls at once": lambda: [each.result(30) for each in [one.call("about") for one in replicas]],
+        "a question of 1 probe": question(1),
+        "a question of 256 probes": question(256),
+        "the scan of that in this process, 1 probe": lambda: local.scan(gallery.directions[:1], SHARPNESS, top_k=10),
+        "the scan of that in this process, 256 probes": lambda: local.scan(
+            gallery.directions[:256], SHARPNESS, top_k=10
+        ),
+    }
+    rows = []
+    for name, way in ways.items():
+        taken = []
+        for _ in range(CALLED):
+            start = time.perf_counter()
+            way()
+            taken.append(1e3 * (time.perf_counter() - start))
+        rows.append({"what": name, "p50_ms": float(np.median(taken)), "p99_ms": float(np.quantile(taken, 0.99))})
+    return rows
+
+
+def _batch_rates(address: str, subjects: int, dim: int, n_probes: int, rounds: int, seed: int) -> Row:
+    """Probes per second of ``holue identify``, asked in batches as the command does, on two shards and in this process."""
+    rng = np.random.default_rng([seed, subjects])
+    rows = random_directions(rng, subjects, dim)
+    probes = random_probes(rng, rows, n_probes)
+    seconds: dict[str, list[float]] = {"local": [], "cluster": []}
+    with TemporaryDirectory() as folder:
+        home = f"{folder}/gallery"
+        with open_gallery(home, create=True, dim=dim, method="galue", threshold=0.5) as made:
+            made.enroll(rows, [f"p{i}" for i in range(subjects)])
+        where = ClusterAddress(address, n_shards=SHARDS, replicas=1)
+        with open_gallery(home, cluster=where) as spread, open_gallery(home, read_only=True) as single:
+            for _ in range(rounds):
+                for name, live, under_way in (("local", single, 1), ("cluster", spread, UNDER_WAY)):
+                    now = live.current
+
+                    def answer(part: slice, now: GalleryVersion = now) -> list[dict[str, Any]]:
+                        return [one.to_dict() for one in now.identify(probes[part])]
+
+                    start = time.perf_counter()
+                    for _ in Batches(answer, n_probes, under_way, None, {}):
+                        pass
+                    seconds[name].append(time.perf_counter() - start)
+            assert spread.clustered is not None
+            spread.clustered.cluster.down()
+    rate = {name: n_probes / float(np.median(taken)) for name, taken in seconds.items()}
+    return {
+        "subjects": subjects, "dim": dim, "probes": n_probes, "local_per_s": rate["local"],
+        "cluster_per_s": rate["cluster"], "ratio": rate["cluster"] / rate["local"],
+    }  # fmt: skip

@@ -15,6 +15,7 @@ from holue.bench.sections.approximate import approximate_steps
 from holue.bench.sections.binary import binary_steps
 from holue.bench.sections.changes import change_steps
 from holue.bench.sections.cluster import cluster_steps
+from holue.bench.sections.cluster_growth import growth_steps
 from holue.bench.sections.compressed import compressed_steps
 from holue.bench.sections.evaluation import evaluation_steps
 from holue.bench.sections.exact import exact_steps
@@ -41,6 +42,7 @@ SECTIONS: dict[str, Callable[[Result, Sizes, int, int], Iterator[Step]]] = {
     "live": live_steps,
     "peers": peer_steps,
     "cluster": cluster_steps,
+    "cluster-growth": growth_steps,
 }
 """What can be measured on its own, in the order in which it is done."""
 USUAL = ("exact", "other-costs")

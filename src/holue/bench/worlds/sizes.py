@@ -50,6 +50,10 @@ class Sizes:
     peer_subjects: tuple[int, ...] = (20_000, 100_000)
     peer_dim: int = 512
     cluster_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (1_000_000, 128))
+    cluster_growth_shape: tuple[int, int] = (200_000, 128)
+    cluster_shards: tuple[int, ...] = (1, 2, 4, 8)
+    cluster_calls: int = 200
+    cluster_batch_probes: int = 8192
     pause: float = PAUSE
 
     def in_memory(self) -> Sizes:
@@ -96,5 +100,9 @@ QUICK = Sizes(
     peer_subjects=(2_000,),
     peer_dim=128,
     cluster_shapes=((20_000, 128),),
+    cluster_growth_shape=(20_000, 64),
+    cluster_shards=(1, 2),
+    cluster_calls=20,
+    cluster_batch_probes=2048,
 )
 """A look in a minute."""

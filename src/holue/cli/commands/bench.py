@@ -38,7 +38,8 @@ def bench(
             "and 6 GB of memory, most of it for 1e7), changes (subjects who come and go; minutes and 6 GB), "
             "faces (whole photographs, where data and models are there; a minute), store (durable enrolments; a minute), live "
             "(living galleries up to 1e6; minutes), peers (other stores of embeddings; minutes), cluster (shards on Ray; "
-            "minutes), evaluation (an evaluation of IJB-C's size; minutes), or all.",
+            "minutes), cluster-growth (1 to 8 shards, delays and stragglers; minutes), "
+            "evaluation (an evaluation of IJB-C's size; minutes), or all.",
         ),
     ] = "exact,other-costs",
     add: Annotated[

@@ -74,6 +74,7 @@ def cluster(
         return
     for row in rows:
         state = f"version {row.version.partition('@')[0]}, {row.subjects} subjects" if row.version else "not filled"
+        state += f", {row.behind} behind" if row.behind else ""
         failures = f", {row.failures} failures, the last {row.last_failure}" if row.failures else ""
         say(f"shard {row.shard} on {row.address} ({row.node[:8]}): {state if row.answers else 'no answer'}{failures}")
     said = ", ".join(f"{name} {value}" for name, value in done.items())

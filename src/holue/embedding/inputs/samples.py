@@ -21,12 +21,13 @@ LIST_SUFFIXES = (".txt", ".lst")
 
 @dataclass(frozen=True)
 class Sample:
-    """Its id, its subject ("" where unknown), a name for errors, and how to get its content."""
+    """Its id, its subject ("" where unknown), a name for errors, how to get its content, and the file that holds it."""
 
     sample_id: str
     subject_id: str
     origin: str
     load: Callable[[], Content]
+    file: Path | None = None  # None: in memory
 
     def read(self) -> Content:
         """The content, or an error that names the sample."""
@@ -103,7 +104,7 @@ def _in_folder(folder: Path, model_input: ModelInput) -> list[Sample]:
     names = [path.relative_to(folder).as_posix() for path in paths]
     wanted = _readable(names, str(folder), model_input)
     return [
-        Sample(name, _parent(name), str(path), path.read_bytes)
+        Sample(name, _parent(name), str(path), path.read_bytes, path)
         for name, path in zip(names, paths, strict=True)
         if name in wanted
     ]
@@ -114,7 +115,7 @@ def _in_zip(path: Path, model_input: ModelInput) -> list[Sample]:
     names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
     wanted = _readable(names, str(path), model_input)
     return [
-        Sample(name, _parent(name), f"{path}: {name}", partial(_read_member, archive, name))
+        Sample(name, _parent(name), f"{path}: {name}", partial(_read_member, archive, name), path)
         for name in names
         if name in wanted
     ]
@@ -139,7 +140,7 @@ def _in_list(path: Path) -> list[Sample]:
 
 
 def _single(path: Path, name: str) -> Sample:
-    return Sample(name, path.parent.name, str(path), path.read_bytes)
+    return Sample(name, path.parent.name, str(path), path.read_bytes, path)
 
 
 def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:

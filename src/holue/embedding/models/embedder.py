@@ -85,6 +85,10 @@ class OnnxEmbedder:
             parts.append(self._chunk(chunk))
             if progress is not None:
                 progress(start + len(chunk), len(samples), chunk[-1].sample_id)
+        return self.as_file(samples, parts)
+
+    def as_file(self, samples: Sequence[Sample], parts: Sequence[Arrays]) -> EmbeddingFile:
+        """The chunks of some samples, in their order, as one file."""
         logger.info("%d samples embedded by %s", len(samples), self.specification.name)
         features = None
         if self.specification.features is not None:
@@ -98,10 +102,14 @@ class OnnxEmbedder:
             self.specification.name,
         )
 
+    def run(self, samples: Sequence[Sample]) -> Arrays:
+        """Embed one chunk, whatever the cache holds."""
+        return self._run(samples, [sample.read() for sample in samples])
+
     def _chunk(self, samples: Sequence[Sample]) -> Arrays:
-        contents = [sample.read() for sample in samples]
         if self.cache is None:
-            return self._run(samples, contents)
+            return self.run(samples)
+        contents = [sample.read() for sample in samples]
         wanted = f"features={self.specification.features}"
         key = ChunkCache.key([self.fingerprint, wanted, *map(digest, contents)])
         known = self.cache.get(key)

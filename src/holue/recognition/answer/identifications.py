@@ -183,15 +183,20 @@ class Identifications:
         """Which probes were left undecided, part of the gallery being out of reach."""
         return np.asarray(self.decision == INCOMPLETE)
 
-    def left_open(self, why: str) -> Identifications:
+    def left_open(self, why: Any, decided: npt.NDArray[np.bool_] | None = None) -> Identifications:
         """The same answers with no decision, for a gallery of which only a part was seen; ``why`` becomes the reason.
 
         A subject that was not seen may have any cosine up to 1. It could change a rejection, and also who is accepted, whatever
-        the part says; so the answer is "incomplete" for every probe. Candidates and probabilities are those of the part.
+        the part says; so the answer is "incomplete" for every probe but those that are ``decided`` all the same. Candidates and
+        probabilities are those of the part.
         """
         n = len(self)
+        sure = np.zeros(n, dtype=bool) if decided is None else decided
         return replace(
-            self, subject=np.full(n, None, dtype=object), decision=np.full(n, INCOMPLETE), reason=np.full(n, why)
+            self,
+            subject=np.where(sure, self.subject, np.array(None, dtype=object)),
+            decision=np.where(sure, self.decision, INCOMPLETE),
+            reason=np.broadcast_to(np.asarray(why), (n,)),
         )
 
     def to_dict(self) -> dict[str, list[Any]]:

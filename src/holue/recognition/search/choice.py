@@ -29,12 +29,18 @@ class Choice:
     reason: str
 
 
-def chosen(asked: SearchKind, gallery: Gallery) -> Choice:
-    """What was asked for, or the choice of "auto"; the same for equal sizes on one machine."""
+def chosen(asked: SearchKind, gallery: Gallery, parts: int = 1) -> Choice:
+    """What was asked for, or the choice of "auto"; the same for equal sizes on one machine.
+
+    A gallery in ``parts``, read side by side, is chosen for by the size of one; the parts are on machines like this one.
+    """
     if asked != "auto":
         return Choice(asked, "as set")
-    size = len(gallery) * gallery.dim
-    told = f"{len(gallery)} subjects of {gallery.dim} features"
+    n_subjects = -(-len(gallery) // parts)
+    size = n_subjects * gallery.dim
+    told = f"{n_subjects} subjects of {gallery.dim} features"
+    if parts > 1:
+        told += f" in each of {parts} shards"
     if size <= EXACT_UP_TO:
         return Choice("exact", f"{told}: reading all exactly takes a few milliseconds")
     memory = _memory()

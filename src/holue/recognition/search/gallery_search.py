@@ -21,7 +21,7 @@ from holue.evidence.link import Link, cosine_link
 from holue.evidence.quantized.scan import scan_compressed, scan_in_float64
 from holue.evidence.scan import scan
 from holue.gallery.compressed import CompressedGallery, CompressedPart, compress_segment
-from holue.gallery.embeddings import FloatArray
+from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Numbers, Part, Segment
 from holue.gallery.subjects import Subjects
@@ -89,6 +89,10 @@ class GallerySearch:
     def missing(self) -> int:
         """Nobody: all rows are here."""
         return 0
+
+    def missing_cosines(self, numbers: Numbers) -> Float64Array:
+        """Nobody is missing."""
+        return np.full(len(numbers), -1.0)
 
     def report(self, choice: Choice, asked: SearchKind, threshold: float | None) -> SearchReport:
         """How it reads at a threshold: of the indexes, the one that reads the largest share of its lists."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from holue.evidence.evidence import Evidence
 from holue.evidence.link import Link, cosine_link
-from holue.gallery.embeddings import FloatArray
+from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.segment import Numbers
 from holue.gallery.subjects import Subjects
 
@@ -39,6 +39,10 @@ class Search(Protocol):
     @property
     def missing(self) -> int:
         """Subjects that its scans could not see, none of whom ``len`` counts; 0 where the rows are in this process."""
+        ...
+
+    def missing_cosines(self, numbers: Numbers) -> Float64Array:
+        """The highest cosine of each of some seen subjects with any that is missing, rounded up; 1 where it is not known."""
         ...
 
     def names(self, numbers: Numbers) -> Subjects:

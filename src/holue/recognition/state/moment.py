@@ -11,6 +11,7 @@ from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 from holue.recognition.answer.identifications import Identifications
+from holue.recognition.answer.partly_seen import PartlySeen
 from holue.recognition.calibration.validation import validation_gallery
 from holue.recognition.reading import Reading
 from holue.recognition.search.gallery_search import GallerySearch
@@ -85,10 +86,10 @@ class Moment:
         seen = self.examine(X, concentration, top_k=shown, partial=True)
         filter_below = self.state.filter_threshold(self.settings.filter_below)
         answers = Identifications.of(seen.reading, seen.score, filter_below, shown, self.state.probability_model)
-        missing, n_gallery = seen.reading.search.missing, len(self.state.gallery)
-        if not missing:
+        if not seen.reading.search.missing:
             return answers
-        return answers.left_open(f"incomplete: {missing} of {n_gallery} enrolled subjects could not be read")
+        partly = PartlySeen.of(seen.reading, len(self.state.gallery), filters=bool(filter_below > -np.inf))
+        return answers.left_open(partly.reasons, partly.decided)
 
 
 def check_whole(search: Search) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holue.cluster.status import ClusterHealth
 from holue.service.http.logs import route_of
 
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -44,6 +45,21 @@ class Metrics:
         self.subjects = Gauge("holue_subjects", "Enrolled subjects.", ["gallery"], registry=registry)
         self.version = Gauge("holue_gallery_version", "The version that answers.", ["gallery"], registry=registry)
         self.waiting = Gauge("holue_waiting_probes", "Probes that wait for a scan.", ["gallery"], registry=registry)
+        self.replicas = Gauge(
+            "holue_replicas", "Replicas of shards on a cluster, by state.", ["gallery", "state"], registry=registry
+        )
+        self.shards_missing = Gauge(
+            "holue_shards_missing", "Shards of which no replica answers.", ["gallery"], registry=registry
+        )
+        self.replica_lag = Gauge(
+            "holue_replica_lag",
+            "Versions that the slowest answering replica is behind.",
+            ["gallery"],
+            registry=registry,
+        )
+        self.replica_failures = Gauge(
+            "holue_replica_failures", "Calls to replicas that failed since the start.", ["gallery"], registry=registry
+        )
         self.refused = Counter(
             "holue_refused_total", "Identifications refused because too many wait.", ["gallery"], registry=registry
         )
@@ -52,6 +68,14 @@ class Metrics:
         """One scan."""
         self.stages.labels("scan").observe(seconds)
         self.batches.labels(gallery).observe(probes)
+
+    def observe_cluster(self, gallery: str, health: ClusterHealth) -> None:
+        """The shards of a gallery as they are now."""
+        self.replicas.labels(gallery, "answering").set(health.replicas - health.silent)
+        self.replicas.labels(gallery, "silent").set(health.silent)
+        self.shards_missing.labels(gallery).set(health.missing)
+        self.replica_lag.labels(gallery).set(health.behind)
+        self.replica_failures.labels(gallery).set(health.failures)
 
     def observe_decisions(self, gallery: str, decisions: Iterable[str]) -> None:
         """The decisions of one request."""

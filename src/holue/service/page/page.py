@@ -9,6 +9,7 @@ from holue.service.page.rendering import HERE
 from holue.service.page.screens import (
     audit,
     calibration,
+    cluster,
     enrolment,
     entrance,
     identify,
@@ -20,7 +21,20 @@ from holue.service.page.screens import (
     try_screen,
 )
 
-SCREENS = (entrance, try_screen, identify, review, subjects, enrolment, audit, calibration, pictures, log, keys)
+SCREENS = (
+    entrance,
+    try_screen,
+    identify,
+    review,
+    subjects,
+    enrolment,
+    audit,
+    calibration,
+    pictures,
+    log,
+    cluster,
+    keys,
+)
 
 
 def install(app: FastAPI) -> None:

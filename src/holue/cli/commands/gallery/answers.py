@@ -21,11 +21,10 @@ from holue.cli.commands.gallery.samples_file import By, Damaged, DamagedGallery,
 from holue.cli.output import Json, print_json, say
 from holue.datasets.formats.parquet import write_parquet
 from holue.errors import InvalidFileError, NotCalibratedError
+from holue.live.batches import UNDER_WAY, Batches, digest_of_arrays
 from holue.progress import progress_bar, working
 from holue.recognition.answer.identifications import ACCEPTED, FILTERED, INCOMPLETE, REJECTED
 
-AT_ONCE = 1024
-"""Probes in one question, so that a long file shows progress."""
 DECISIONS = (ACCEPTED, REJECTED, FILTERED, INCOMPLETE)
 SUFFIXES = (".csv", ".parquet", ".jsonl")
 
@@ -98,7 +97,8 @@ def identify(
     """Identify every row of a file: who, or nobody enrolled, how far to trust it, and why.
 
     The gallery is only read, so that another process may change it meanwhile. Example:
-    `holue identify office probes.npz --out answers.csv`
+    `holue identify office probes.npz --out answers.csv`. With --cluster and --out, finished answers are kept in ANSWERS.partial
+    until all are there: if you interrupt the command, run it again, and it continues where it stopped.
     """
     if out is not None and out.suffix not in SUFFIXES:
         raise InvalidFileError(
@@ -115,18 +115,28 @@ def identify(
             raise NotCalibratedError(
                 f"{gallery} is not calibrated in version {asked.version}; run: holue calibrate {gallery}"
             )
-        with nullcontext(None) if quiet else progress_bar("identifying") as progress:
-            for first in range(0, len(names), AT_ONCE):
-                part = slice(first, first + AT_ONCE)
-                kappa = None if given.concentration is None else given.concentration[part]
-                answers = asked.identify(given.embeddings[part], kappa, top_k=top_k)
-                rows += [{"sample": name, **answer.to_dict()} for name, answer in zip(names[part], answers)]
-                if progress is not None:
-                    progress(len(rows), len(names))
         missing = list(asked.missing.subjects)
         head = {"gallery_version": asked.version, "calibration": asked.calibration, "missing": missing}
+
+        def answer(part: slice) -> list[dict[str, Any]]:
+            kappa = None if given.concentration is None else given.concentration[part]
+            answers = asked.identify(given.embeddings[part], kappa, top_k=top_k)
+            return [{"sample": name, **answer.to_dict()} for name, answer in zip(names[part], answers)]
+
+        kept = None
+        if cluster is not None and out is not None:
+            kept = Path(f"{out}.partial")
+        probes = None if kept is None else digest_of_arrays(given.embeddings, given.concentration)
+        about = {**head, "probes": probes, "top_k": top_k}
+        batches = Batches(answer, len(names), under_way=1 if cluster is None else UNDER_WAY, kept=kept, about=about)
+        with nullcontext(None) if quiet else progress_bar("identifying") as progress:
+            for some in batches:
+                rows += some
+                if progress is not None:
+                    progress(len(rows), len(names))
     if out is not None:
         _write(rows, out)
+        batches.forget()
     if json:
         print_json({**head, "answers": rows} if out is None else {**head, "answers": len(rows), "out": str(out)})
         return

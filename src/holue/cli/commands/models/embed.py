@@ -52,6 +52,13 @@ def embed(
     threads: Annotated[
         int, typer.Option(help="Threads of the model; more than one rarely pays on a busy machine.", min=1)
     ] = 1,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Embed on the nodes of a Ray cluster, which find the inputs at the same paths: local, auto or HOST:PORT.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Embed images or recordings with an ONNX recogniser.
@@ -76,6 +83,7 @@ def embed(
             batch_size=batch_size,
             threads=threads,
             progress=progress,
+            cluster=cluster,
         )
     subjects = 0 if file.subject_id is None else len(np.unique(file.subject_id))
     summary = {

@@ -55,6 +55,9 @@ def screens_for(request: Request, visitor: Visitor, gallery: str | None) -> list
             for name, part, permission in OF_A_GALLERY
             if visitor.may(permission, chosen)
         ]
+        on_cluster = any(each.name == chosen and each.live.clustered is not None for each in service.galleries)
+        if on_cluster and visitor.may(Permission.VIEW, chosen):
+            found.append(Screen("Cluster", address_of(chosen, "cluster")))
     if visitor.may(Permission.MANAGE_KEYS, None):
         found.append(Screen("Keys", "/keys"))
     return found
