@@ -49,6 +49,7 @@ class Commands(LazyGroup):
         "experiment": LazyCommand("paper.experiment", PAPER),
         "results": LazyCommand("paper.experiment", PAPER),
         "answers": LazyCommand("paper.answers", PAPER),
+        "causes": LazyCommand("paper.causes", PAPER),
         "figures": LazyCommand("paper.figures", PAPER),
         "bench": LazyCommand("bench", PAPER),
         "warm-up": LazyCommand("warm_up", PAPER),

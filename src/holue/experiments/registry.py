@@ -7,7 +7,7 @@ from holue.experiments.experiment import Experiment
 from holue.experiments.paper.paper_set import PAPER_SETS, Sources
 from holue.experiments.sets.chimpanzees import CHIMPANZEES
 from holue.experiments.sets.glyphs import GLYPHS
-from holue.experiments.sets.ijbc_world import IJBC_WORLD
+from holue.experiments.sets.ijb_world import IJBC_WORLD
 from holue.experiments.sets.lfw import LFW
 from holue.experiments.sets.speakers import SPEAKERS
 

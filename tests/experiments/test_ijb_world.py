@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from holue.evaluation.comparison.study import evaluate
-from holue.experiments.sets.ijbc_world import world_protocol
+from holue.experiments.sets.ijb_world import world_protocol
 
 SMALLER = 8
 

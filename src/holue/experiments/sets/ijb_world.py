@@ -27,7 +27,6 @@ from holue.gallery.gallery import Gallery
 Rows = npt.NDArray[np.float32]
 
 DIM = 512
-ENROLLED, OTHERS, MATED, NON_MATED = 1772, 1759, 9670, 9923
 QUICK = 8
 """By how much a quick run is smaller."""
 
@@ -36,6 +35,10 @@ QUICK = 8
 class WorldSettings:
     """The constants of the world, as fitted."""
 
+    enrolled: int = 1772
+    others: int = 1759  # people who are not enrolled
+    mated: int = 9670
+    non_mated: int = 9923
     groups: int = 46
     lean: float = 0.312  # mean square of a person's share of its group's direction
     lean_concentration: float = 83.8  # of the beta distribution of that share
@@ -52,7 +55,10 @@ class WorldSettings:
     wrong_face: float = 0.0235
     wrong_is_enrolled: float = 0.22
     wrong_share: tuple[float, float] = (0.15, 0.55)
+    doubles: float = 0.0  # share of strangers who are enrolled under another name
+    stranger_loss: float = 0.0  # how much less of their direction strangers' probes keep
     noise: float = 0.78  # deviation of ln κ_x from the true one
+    noise_power: float = 0.0  # the deviation falls with this power of a probe's share: the worst are known best
 
 
 class World:
@@ -90,20 +96,21 @@ class World:
         lost = np.sqrt(1 - blur**2) * self.directions(len(a)) + blur * self.common
         directions = unit(a * mean + np.sqrt(1 - a**2) * lost)
         kappa = DIM * share.astype(np.float64) / (1 - share.astype(np.float64) ** 2)
-        return Embeddings.from_samples(
-            directions, kappa * np.exp(self.settings.noise * self.rng.normal(size=len(kappa)))
-        )
+        noise = self.settings.noise * np.minimum(share / self.settings.best, 1.0) ** self.settings.noise_power
+        return Embeddings.from_samples(directions, kappa * np.exp(noise * self.rng.normal(size=len(kappa))))
 
     def part(self, first: int, size: int = 1) -> ProtocolPart:
         """A gallery and probes of people numbered from ``first``; ``size`` times smaller."""
         s, rng = self.settings, self.rng
-        enrolled, others, mated, non_mated = (count // size for count in (ENROLLED, OTHERS, MATED, NON_MATED))
+        enrolled, others, mated, non_mated = (n // size for n in (s.enrolled, s.others, s.mated, s.non_mated))
         means, strangers = self.people(enrolled), self.people(others)
         alike = np.flatnonzero(rng.random(others) < s.look_alikes)
         near = means[rng.integers(enrolled, size=len(alike))]
         cosine = rng.uniform(*s.look_alike_cosine, size=(len(alike), 1)).astype(np.float32)
         across = strangers[alike] - (strangers[alike] * near).sum(axis=1, keepdims=True) * near
         strangers[alike] = cosine * near + np.sqrt(1 - cosine**2) * unit(across)
+        double = np.flatnonzero(rng.random(others) < s.doubles)
+        strangers[double] = means[rng.integers(enrolled, size=len(double))]
         templates = unit(means + rng.exponential(s.template_blur, size=(enrolled, 1)).astype(np.float32) * self.common)
         who, stranger = rng.integers(enrolled, size=mated), rng.integers(others, size=non_mated)
         share, shown = self.shares(mated), means[who].copy()
@@ -112,17 +119,21 @@ class World:
         known = wrong[rng.random(len(wrong)) < s.wrong_is_enrolled]
         shown[known] = means[rng.integers(enrolled, size=len(known))]
         share[wrong] = rng.uniform(*s.wrong_share, size=len(wrong)).astype(np.float32)
-        probes = self.probes(
-            np.concatenate([shown, strangers[stranger]]), np.concatenate([share, self.shares(non_mated)])
-        )
+        strangers_share = np.maximum(self.shares(non_mated) - s.stranger_loss, 0.02, dtype=np.float32)
+        probes = self.probes(np.concatenate([shown, strangers[stranger]]), np.concatenate([share, strangers_share]))
         subjects = np.concatenate([who, enrolled + stranger]) + first
         return ProtocolPart(Gallery.of(np.arange(enrolled) + first, templates), probes, subjects)
 
 
-def world_protocol(seed: int, size: int = 1, settings: WorldSettings | None = None) -> IdentificationProtocol:
-    """Development and evaluation people of one world."""
-    world = World(settings or WorldSettings(), np.random.default_rng([seed, 11]))
-    return IdentificationProtocol("ijbc-world", world.part(0, size), world.part(100_000, size), (f"seed {seed}",))
+def world_protocol(
+    seed: int, size: int = 1, settings: WorldSettings | None = None, *, development: WorldSettings | None = None
+) -> IdentificationProtocol:
+    """Development and evaluation people of one world; development people may have constants of their own."""
+    settings = settings or WorldSettings()
+    world = World(development or settings, np.random.default_rng([seed, 11]))
+    first = world.part(0, size)
+    world.settings = settings
+    return IdentificationProtocol("ijbc-world", first, world.part(100_000, size), (f"seed {seed}",))
 
 
 def _load(size: Size) -> Protocols:
