@@ -10,16 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holue.evaluation.comparison.settings import ThresholdFrom
-from holue.experiments.sets.ijb_world import WorldSettings
+from holue.experiments.sets.ijb_world import IJBC, WorldSettings
 
 SMALLER = 8
-WHOLE = WorldSettings()
 WORLD = replace(
-    WHOLE,
-    enrolled=WHOLE.enrolled // SMALLER,
-    others=WHOLE.others // SMALLER,
-    mated=WHOLE.mated // SMALLER,
-    non_mated=WHOLE.non_mated // SMALLER,
+    IJBC,
+    enrolled=IJBC.enrolled // SMALLER,
+    others=IJBC.others // SMALLER,
+    mated=IJBC.mated // SMALLER,
+    non_mated=IJBC.non_mated // SMALLER,
 )
 
 
