@@ -29,6 +29,7 @@ class Commands(LazyGroup):
         "audit": LazyCommand("evaluation.audit", YOURS),
         "gallery-growth": LazyCommand("evaluation.gallery_growth", YOURS),
         "promise": LazyCommand("evaluation.promise", YOURS, SeveralValues),
+        "development-size": LazyCommand("evaluation.development_size", YOURS, SeveralValues),
         "create": LazyCommand("gallery.upkeep", LIVING),
         "enroll": LazyCommand("gallery.people", LIVING),
         "calibrate": LazyCommand("gallery.answers", LIVING),
