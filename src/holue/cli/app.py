@@ -51,6 +51,7 @@ class Commands(LazyGroup):
         "results": LazyCommand("paper.experiment", PAPER),
         "answers": LazyCommand("paper.answers", PAPER),
         "causes": LazyCommand("paper.causes", PAPER),
+        "across": LazyCommand("paper.across", PAPER),
         "figures": LazyCommand("paper.figures", PAPER),
         "bench": LazyCommand("bench", PAPER),
         "warm-up": LazyCommand("warm_up", PAPER),
