@@ -7,11 +7,13 @@ from holue.experiments.experiment import Experiment
 from holue.experiments.paper.paper_set import PAPER_SETS, Sources
 from holue.experiments.sets.chimpanzees import CHIMPANZEES
 from holue.experiments.sets.glyphs import GLYPHS
-from holue.experiments.sets.ijbc_world import IJBC_WORLD
+from holue.experiments.sets.ijb_world import IJBB_WORLD, IJBC_WORLD
 from holue.experiments.sets.lfw import LFW
 from holue.experiments.sets.speakers import SPEAKERS
 
-EXPERIMENTS: dict[str, Experiment] = {one.name: one for one in (LFW, SPEAKERS, CHIMPANZEES, GLYPHS, IJBC_WORLD)}
+EXPERIMENTS: dict[str, Experiment] = {
+    one.name: one for one in (LFW, SPEAKERS, CHIMPANZEES, GLYPHS, IJBC_WORLD, IJBB_WORLD)
+}
 
 
 def find_experiment(name: str, sources: Sources | None = None) -> Experiment:

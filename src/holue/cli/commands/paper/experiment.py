@@ -22,7 +22,7 @@ def experiment(
         str,
         typer.Argument(
             metavar="NAME",
-            help="lfw, speakers, chimpanzees, glyphs or ijbc-world; ijbc, ijbb, whale or voxblink with --data.",
+            help="lfw, speakers, chimpanzees, glyphs, ijbc-world or ijbb-world; ijbc, ijbb, whale or voxblink with --data.",
         ),
     ],
     seeds: Annotated[int, typer.Option(help="How many random splits to average over.", min=1)] = 5,
@@ -59,8 +59,8 @@ def experiment(
 ) -> None:
     """Compare all methods in one experiment on real data, on several random splits.
 
-    Reads the data in the folder `HOLUE_DATA` and the embedding models in the folder `HOLUE_MODELS`; `glyphs` and `ijbc-world`
-    need neither.
+    Reads the data in the folder `HOLUE_DATA` and the embedding models in the folder `HOLUE_MODELS`; `glyphs`,
+    `ijbc-world` and `ijbb-world` need neither.
     Embeddings and trained heads are kept in the cache. The first run takes long; later runs only evaluate. If you interrupt
     the command, run it again: it continues where it stopped.
 

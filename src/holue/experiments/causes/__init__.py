@@ -1,0 +1,1 @@
+"""Why PRR has the level that it has: one thing of a made-up world varied at a time."""
