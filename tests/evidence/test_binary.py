@@ -7,19 +7,20 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llvmlite import binding  # type: ignore[import-untyped]
 from scipy.special import log_ndtr, logsumexp
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError
 from holue.evidence.binary import scan as module
-from holue.evidence.binary.lookup_loops import add_entries, look_up_block
+from holue.evidence.binary.estimate_loops import ROWS_AT_ONCE as CHUNK
+from holue.evidence.binary.lookup_loops import LOOKUP, LOOKUPS, Lookup, add_entries, look_up, look_up_with
 from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart, pack_signs, unpack_signs
 from holue.evidence.binary.rotation import deviations, rotated_width, rotation
 from holue.evidence.binary.scan import BinaryGallery, scan_binary
 from holue.evidence.binary.shared_error import learned
-from holue.evidence.binary.tables import Tables
+from holue.evidence.binary.tables import CHANCE, Tables
 from holue.evidence.block import Block
 from holue.evidence.evidence import merge
-from holue.evidence.kernels.exponential_sums import CHUNK
 from holue.evidence.precision import EVERY_PLACE
 from holue.evidence.scan import scan
 
@@ -60,8 +61,7 @@ def looked_up(part: BinaryPart, probes: Array) -> npt.NDArray[np.float64]:
     """The estimates of every cosine as the tables give them, in float64."""
     tables = Tables.of(probes.astype(np.float64))
     sums = np.empty((len(probes), len(part.codes) * BLOCK_ROWS), dtype=np.uint16)
-    for block in range(len(part.codes)):
-        add_entries(part.codes, block, tables.entries, 0, len(probes), sums, block * BLOCK_ROWS)
+    add_entries(part.codes, 0, len(part.codes), tables.entries, 0, len(probes), sums)
     weights = part.scale[0] + part.scale[1] * part.weights
     dots = tables.least[:, None] + tables.step[:, None] * sums[:, : len(part)]
     return np.asarray((probes @ part.centre)[:, None] + weights * dots)
@@ -106,17 +106,42 @@ def test_a_chance_of_one_in_a_million_holds_on_the_sphere() -> None:
         assert abs((u < -deviations(64, chance)).mean() - chance) < 5 * np.sqrt(chance / len(u))
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 150), st.integers(1, 9), st.integers(1, 130), st.integers(0, 2**32 - 1))
-def test_lookups_add_what_one_lookup_after_another_adds(n: int, n_probes: int, dim: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows = random_rows(rng, n, dim)
-    part, tables = binary(rows).parts[0], Tables.of(random_rows(rng, n_probes, dim).astype(np.float64))
-    fast, plain = (np.empty((n_probes, len(part.codes) * BLOCK_ROWS), dtype=np.uint16) for _ in range(2))
-    for block in range(len(part.codes)):
-        look_up_block(part.codes, block, tables.entries, 0, n_probes, fast, block * BLOCK_ROWS)
-        add_entries(part.codes, block, tables.entries, 0, n_probes, plain, block * BLOCK_ROWS)
-    np.testing.assert_array_equal(fast, plain)
+HERE = [lookup for lookup in LOOKUPS if binding.get_host_cpu_features().get(lookup.feature)]
+
+
+@pytest.mark.parametrize("lookup", HERE, ids=lambda lookup: f"{lookup.feature}-{lookup.bits}")
+def test_every_way_to_look_up_adds_what_one_lookup_after_another_adds(lookup: Lookup) -> None:
+    fast_loop = look_up if lookup == LOOKUP else look_up_with(lookup)
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.integers(1, 150), st.integers(1, 9), st.integers(1, 330), st.integers(0, 2**32 - 1))
+    def law(n: int, n_probes: int, dim: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        part = binary(random_rows(rng, n, dim)).parts[0]
+        tables = Tables.of(random_rows(rng, n_probes, dim).astype(np.float64), lookup.bits)
+        blocks = len(part.codes)
+        fast, plain = (np.empty((n_probes, blocks * BLOCK_ROWS), dtype=np.uint16) for _ in range(2))
+        first, last = rng.integers(n_probes), n_probes
+        fast_loop(part.codes, 0, blocks, tables.entries, first, last, fast)
+        add_entries(part.codes, 0, blocks, tables.entries, first, last, plain)
+        np.testing.assert_array_equal(fast[: last - first], plain[: last - first])
+
+    law()
+
+
+@pytest.mark.parametrize("bits", [4, 6])
+def test_tables_add_the_coordinates_of_a_probe_with_the_signs_of_a_row(bits: int) -> None:
+    rng = np.random.default_rng(11)
+    rows, probes = random_rows(rng, 100, 200), random_rows(rng, 30, 200).astype(np.float64)
+    part, tables = binary(rows).parts[0], Tables.of(probes, bits)
+    sums = np.empty((30, len(part.codes) * BLOCK_ROWS), dtype=np.uint16)
+    add_entries(part.codes, 0, len(part.codes), tables.entries, 0, 30, sums)
+    added = tables.least[:, None] + tables.step[:, None] * sums[:, :100]
+    exact = (probes @ rotation(200)) @ (2.0 * unpack_signs(part.codes, 100) - 1).T
+    # Rounding has no bias, and the variance that the tables say (the same random numbers round all probes).
+    off = (added - exact) / np.sqrt(tables.variance)[:, None]
+    assert abs(off.mean()) < 0.05
+    assert 0.9 < off.std() < 1.1
 
 
 @pytest.mark.parametrize("dim", [3, 64, 200])
@@ -126,7 +151,7 @@ def test_tables_are_off_by_no_more_than_they_say(dim: int) -> None:
     part, tables = binary(rows).parts[0], Tables.of(probes.astype(np.float64))
     off = np.abs(looked_up(part, probes) - estimates_of(part, probes)[0]).max(axis=1)
     assert (off <= tables.error_in(part)).all()
-    assert (tables.error_in(part) < 0.25 * part.typical_deviation() * np.sqrt(part.width)).all()
+    assert (tables.error_in(part) < 0.25 * part.typical[1] * np.sqrt(part.width)).all()
 
 
 def test_signs_come_out_of_their_blocks() -> None:
@@ -171,8 +196,10 @@ def reference(
 ) -> tuple[float, float]:
     """Log-mass and mean score by the formulas of ``completion.py``, in plain numpy."""
     (estimates,), sigma = looked_up(part, probe[None]), part.scale[2] + part.scale[3] * part.deviations
+    rounding = Tables.of(probe[None].astype(np.float64)).variance[0] * part.typical[0] ** 2
     scores, base, a = part.exact @ probe.astype(np.float64), float(probe @ part.centre), sharpness
     listed = estimates + z * sigma + beta > cut
+    sigma = np.sqrt(sigma**2 + rounding)
     own = sigma[listed] * np.sqrt(1 - (scores[listed] - base) ** 2)
     u = (scores[listed] - (cut - z * sigma[listed] - beta)) / own
     log_h = a * scores[listed] + log_ndtr(u + a * own) - log_ndtr(u)
@@ -194,7 +221,7 @@ def test_sums_are_those_of_the_formulas(rows_of, threads: int) -> None:  # type:
     seen = scan_binary(probes, BinaryGallery((part,)), sharpness, top_k=1, decisive=0.5, threads=threads)
     assert seen.precision is not None
     assert (seen.precision.top_from > EVERY_PLACE).all()
-    z = deviations(128, module.MISSED)
+    z = deviations(128, module.MISSED - CHANCE)
     beta = Tables.of(probes.astype(np.float64)).error_in(part)
     for i, probe in enumerate(probes):
         for m, a in enumerate(sharpness):

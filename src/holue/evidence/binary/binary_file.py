@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from holue.artifact import read_artifact, write_artifact
 from holue.errors import ArtifactError, CorruptArtifactError
-from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart, pack_signs, unpack_signs
+from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart, aligned_zeros, pack_signs, summary_of, unpack_signs
 from holue.evidence.binary.rotation import SEED, rotated_width, rotation
 from holue.evidence.binary.scan import BinaryGallery
 from holue.gallery.embeddings import HALF_TOLERANCE
@@ -54,7 +54,8 @@ def load_binary(directory: str | os.PathLike[str]) -> BinaryGallery:
         parts = []
         for number, described in enumerate(content["parts"]):
             part = BinaryPart(
-                **{name: arrays[f"{name}-{number}"] for name in ARRAYS},
+                **(own := {name: arrays[f"{name}-{number}"] for name in ARRAYS}),
+                **_summary(own),
                 shared=float(described["shared"]),
                 mean_factor=float(described["mean_factor"]),
             )
@@ -71,10 +72,19 @@ def living(part: BinaryPart) -> BinaryPart:
         return part
     there = ~part.gone
     rows = int(there.sum())
-    codes = np.zeros((-(-rows // BLOCK_ROWS), *part.codes.shape[1:]), dtype=np.uint8)
+    codes = aligned_zeros((-(-rows // BLOCK_ROWS), *part.codes.shape[1:]))
     pack_signs(unpack_signs(part.codes, len(part))[there], codes)
-    own = part.weights[there], part.deviations[there], part.scale, part.centre, part.exact[there], part.numbers[there]
-    return BinaryPart(codes, *own, part.shared, part.mean_factor)
+    weights, deviations = part.weights[there], part.deviations[there]
+    own = *summary_of(weights, deviations, part.scale), part.exact[there], part.numbers[there]
+    return BinaryPart(codes, weights, deviations, part.scale, part.centre, *own, part.shared, part.mean_factor)
+
+
+def _summary(arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    if not arrays["weights"].shape == arrays["deviations"].shape == arrays["numbers"].shape != (0,):
+        raise ValueError("weights, deviations and numbers are not as many")
+    return dict(
+        zip(("extremes", "typical"), summary_of(*(arrays[name] for name in ("weights", "deviations", "scale"))))
+    )
 
 
 def _check(part: BinaryPart, dim: int, rows: int) -> None:

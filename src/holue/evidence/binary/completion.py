@@ -1,7 +1,7 @@
 """Completion: log-mass and mean score of everybody, from exact scores of the listed and sums of estimates of the rest.
 
 A row was listed where its estimate was above its cut ``u``. Over the draw of the rotation a row with score ``s`` was listed with
-probability ``π = Φ((s − u)/σ)``, and its weight ``g`` (``estimate_loops.py``), where it was not, has the mean
+probability ``π = Φ((s − u)/σ)``, and its weight ``g`` (``weight_loops.py``), where it was not, has the mean
 ``e^{as} Φ((u − s − aσ²)/σ)``. So the listed rows count
 
     h = e^{as} Φ((s + aσ² − u)/σ) / Φ((s − u)/σ)
@@ -9,7 +9,7 @@ probability ``π = Φ((s − u)/σ)``, and its weight ``g`` (``estimate_loops.py
 and ``Σ_listed h + Σ_rest g`` has the mean ``Σ e^{as}``, whatever the cut. At a low sharpness ``h`` is about ``e^{as}`` and the
 rest is what its codes say; at a high one the rest adds nothing and the listed are weighted by ``1/π``, a Horvitz-Thompson
 estimate. The derivative by ``a`` is the same for ``Σ s e^{as}``, which gives the mean score. Standard errors are those of sums
-over independent errors, and of an error that all rows share (``shared_error.py``).
+over independent errors, of an error that all rows share (``shared_error.py``), and of the sample of the rest.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from holue.evidence.binary.estimate_loops import (
+from holue.evidence.binary.weight_loops import (
     MASS,
     MOMENT,
     SQUARE_MASS,
@@ -56,11 +56,12 @@ def _places(scores, deviations, bases, cuts, sigmas, above, missed):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def complete(scores, deviations, bases, cuts, sharpness, weighed, unit, sums, typical, shared, results):
+def complete(scores, deviations, bases, cuts, sharpness, weighed, unit, sums, sampled, typical, shared, results):
     """Write log-mass, mean score and their standard errors of one probe to ``results`` (4, m).
 
     ``scores``, ``deviations``, ``bases`` and ``cuts`` (R,) are of the listed; ``weighed`` (m,) is where a sharpness is among
-    ``sums``, −1 where the rest weighs nothing.
+    ``sums`` (m, 5), −1 where the rest weighs nothing. ``sampled`` (m, 4) is what sampling the rest adds: sums of ``g²``, ``xg²``
+    and ``x²g²`` that stand for the variances, and what the known number of rows takes from the first.
     """
     n = scores.shape[0]
     sigmas, above, missed, weights, means = np.empty((5, n))
@@ -106,6 +107,9 @@ def complete(scores, deviations, bases, cuts, sharpness, weighed, unit, sums, ty
             variance += scale * own[SQUARE_MASS] * (1.0 - kept)
             spread = second * (1.0 - kept) + kept * (2.0 * a * v * first + (v - a * a * v * v) * own[SQUARE_MASS])
             mean_variance += scale * max(spread, 0.0)
+            variance += scale * max(sampled[weighed[m], 0] - sampled[weighed[m], 3], 0.0)
+            about = sampled[weighed[m], 2] - mean * (2.0 * sampled[weighed[m], 1] - mean * sampled[weighed[m], 0])
+            mean_variance += scale * max(about, 0.0)
             common = shared * typical * share
             variance += (a * common) ** 2
             mean_variance += (common * (1.0 + a * (1.0 - share) * abs(own[MOMENT] / own[MASS] - mean))) ** 2

@@ -2,12 +2,11 @@
 
 An estimate ``ê`` of a score ``s`` has the error law of ``rotation.py``: nearly normal, with the row's standard deviation ``σ``. A
 row's *key* ``ê + zσ + β`` is a score that it exceeds with a known small probability. Rows with a key above the *cut* are listed,
-to be scored exactly. What a row adds to the mass at sharpness ``a`` has, where it is not listed, the estimate
+to be scored exactly. Most blocks of rows hold none: their sums are compared, as the whole numbers they are, with one that no
+row of the block whose key is above the cut stays below.
 
-    g = e^{aê − a²σ²(1−t²)/2},        t = ê − aσ² − ⟨c, z⟩
-
-without the bias of the exponential: ``E e^{aê} = e^{as + a²σ²(1−s²)/2}``, and where ``ê`` is drawn to weigh much it lies ``aσ²``
-above ``s``. Per probe and sharpness there are five sums, with ``x = ê − aσ²``: ``Σg, Σxg, Σg², Σxg², Σx²g²``.
+All others are weighed (``weight_loops.py``): what they add to the sums is estimated. In a large gallery that is done for a random
+sample of the places of every chunk, each counting for ``1/rate`` rows.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
@@ -16,51 +15,33 @@ above ``s``. Per probe and sharpness there are five sums, with ``x = ê − aσ�
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from holue.evidence.binary.lookup_loops import look_up_block
+from holue.evidence.binary.lookup_loops import look_up
 from holue.evidence.binary.part import BLOCK_ROWS
-from holue.evidence.kernels.exponential_sums import _INDEX
-from holue.evidence.kernels.holes import find_holes, move_columns
-from holue.evidence.kernels.set_bits import first_bit, higher
-from holue.evidence.kernels.simd import (
-    INT32,
-    INT64,
-    LONG_VECTOR_LENGTH,
-    add_across,
-    broadcast,
-    constant,
-    load,
-    maximum,
-    multiply_add,
-    powers_of_two,
-    save,
+from holue.evidence.binary.weight_loops import (
+    MASS,
+    MOMENT,
+    N_SUMS,
+    SQUARE_MASS,
+    SQUARE_MOMENT,
+    SQUARE_SECOND_MOMENT,
+    WEIGHED_AT_ONCE,
+    weigh_known,
+    weigh_sampled,
 )
+from holue.evidence.kernels.set_bits import first_bit, higher_of_64
 from holue.sphere.compiled import njit
 
-N_SUMS = 5
-MASS, MOMENT, SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT = range(N_SUMS)
-"""Places of the sums Σg, Σxg, Σg², Σxg² and Σx²g² of a probe at one sharpness."""
-LARGEST_SQUARE = 0.8
-"""Of ``t``: beyond it the error's law is far from that of a probe across the row, and the weight would not fall."""
 ROWS_AT_ONCE = 2048
 """Rows that are listed or weighed at once: fewer cost more calls, more leave the second-level cache."""
-GROUP = 32
-"""Keys compared with the cut at once."""
 RAISED_EVERY = 8
 """Chunks after which the cut follows the highest key."""
-SIDE_BY_SIDE = 2
-_STEP = SIDE_BY_SIDE * LONG_VECTOR_LENGTH  # rows weighed at once
-_LOWEST = -120.0  # of a weight's power of two
-_LEAST = np.finfo(np.float32).min
-_LN_2 = math.log(2.0)
+_BLOCKS = ROWS_AT_ONCE // BLOCK_ROWS
 
 
 class Codes(NamedTuple):
@@ -70,6 +51,7 @@ class Codes(NamedTuple):
     weights: npt.NDArray[np.uint16]
     deviations: npt.NDArray[np.uint16]
     scale: npt.NDArray[np.float64]
+    extremes: npt.NDArray[np.float32]  # (3, blocks) least and greatest 1/w and greatest σ/w of the block's rows
     gone: npt.NDArray[np.bool_]  # who has left; empty where nobody has
     start: int  # the place of the part's first row among all
     first: int
@@ -79,12 +61,13 @@ class Codes(NamedTuple):
 class Probes(NamedTuple):
     """Probes as the loops read them, for one part."""
 
-    tables: npt.NDArray[np.uint8]  # (n, D / 4, 16)
-    step: npt.NDArray[np.float64]  # (n,)
-    least: npt.NDArray[np.float64]  # (n,)
-    base: npt.NDArray[np.float64]  # (n,) ⟨c, z⟩
-    beta: npt.NDArray[np.float64]  # (n,) what an estimate may be off beside the law of its error
-    z: float  # deviations between estimate and key
+    tables: npt.NDArray[np.uint8]  # (n, G, 2^bits)
+    step: npt.NDArray[np.float32]  # (n,)
+    least: npt.NDArray[np.float32]  # (n,)
+    base: npt.NDArray[np.float32]  # (n,) ⟨c, z⟩
+    beta: npt.NDArray[np.float32]  # (n,) what an estimate may be off beside the law of its error
+    rounding: npt.NDArray[np.float32]  # (n,) the variance that tables add to an estimate
+    z: np.float32  # deviations between estimate and key
 
 
 class Listing(NamedTuple):
@@ -97,79 +80,44 @@ class Listing(NamedTuple):
     rows: npt.NDArray[np.int64]  # places among the rows of all parts
     filled: npt.NDArray[np.int64]  # (n,)
     cut: npt.NDArray[np.float32]  # (n,) rows with a key above it are listed
-    best: npt.NDArray[np.float32]  # (n,) the highest key
+    best: npt.NDArray[np.float32]  # (n,) the highest key of the listed
     lower: npt.NDArray[np.float64]  # (n,) the best score is surely no more than this below the highest key
     rise: npt.NDArray[np.float64]  # (n,) rows with keys up to this above the best score are wanted for the sums
     decisive: float  # and rows with keys above this, or above the best score; infinite where no cut may rise for that
     kept: int  # rows that stay listed in any case
     sharpness: npt.NDArray[np.float64]  # (m,) those at which rows that are not listed are weighed
     unit: npt.NDArray[np.float64]  # (n,) weights are multiples of e^{a unit}
-    sums: npt.NDArray[np.float64]  # (n, m, 5)
+    sums: npt.NDArray[np.float64]  # (n, 2, m, 5) of the sample, and of rows that were listed for a time
 
 
 class Scratch(NamedTuple):
     """Buffers for one chunk of rows."""
 
     sums: npt.NDArray[np.uint16]  # (n, ROWS_AT_ONCE)
-    holes: npt.NDArray[np.int64]  # (3, ROWS_AT_ONCE)
-    rows: npt.NDArray[np.int64]  # (ROWS_AT_ONCE,)
-    columns: npt.NDArray[
-        np.float32
-    ]  # (7, ROWS_AT_ONCE + GROUP): weights, deviations, variances, estimates, keys, weighed, bases
+    places: npt.NDArray[np.int64]  # the sample
+    columns: npt.NDArray[np.float32]  # (2, sample) weights and deviations
+    gathered: npt.NDArray[np.uint16]  # (sample,) its sums with one probe
+    bars: npt.NDArray[np.int32]  # (blocks of a chunk,) what sums of a block's listed rows are above
 
 
-def scratch_for(n_probes: int) -> Scratch:
+@lru_cache(maxsize=8)
+def sample_places(rate: float) -> npt.NDArray[np.int64]:
+    """The places of a chunk that are weighed: a random share of all, the same in every process; ascending."""
+    if rate > 0.5:  # gathering more would take longer than reading all
+        return np.arange(ROWS_AT_ONCE)
+    size = max(round(rate * ROWS_AT_ONCE / WEIGHED_AT_ONCE), 1) * WEIGHED_AT_ONCE
+    return np.sort(np.random.default_rng(0).permutation(ROWS_AT_ONCE)[:size])
+
+
+def scratch_for(n_probes: int, places: npt.NDArray[np.int64]) -> Scratch:
     """Buffers for so many probes."""
     return Scratch(
         np.empty((n_probes, ROWS_AT_ONCE), dtype=np.uint16),
-        np.empty((3, ROWS_AT_ONCE), dtype=np.int64),
-        np.empty(ROWS_AT_ONCE, dtype=np.int64),
-        np.empty((7, ROWS_AT_ONCE + GROUP), dtype=np.float32),
+        places,
+        np.empty((2, len(places)), dtype=np.float32),
+        np.empty(len(places), dtype=np.uint16),
+        np.empty(_BLOCKS, dtype=np.int32),
     )
-
-
-@intrinsic
-def _weigh_vectors(typing_context, estimates, variances, bases, weighed, end, a, unit):
-    """The five sums over the first ``end`` rows, a multiple of what is weighed side by side."""
-
-    def generate(context, builder, signature, arguments):
-        length = LONG_VECTOR_LENGTH
-        kind = ir.VectorType(ir.FloatType(), length)
-        starts = [
-            context.make_array(own)(context, builder, array).data for own, array in zip(signature.args, arguments[:4])
-        ]
-        a, unit = (broadcast(builder, number, length) for number in arguments[5:])
-        slope = builder.fmul(a, constant(1 / _LN_2, length))
-        curve = builder.fmul(builder.fmul(a, a), constant(0.5 / _LN_2, length))
-        lowest, most = constant(_LOWEST, length), constant(LARGEST_SQUARE, length)
-        sums = [cgutils.alloca_once_value(builder, constant(0.0, length)) for _ in range(N_SUMS)]
-        one = constant(1.0, length)
-        with cgutils.for_range_slice(builder, INT64(0), arguments[4], INT64(SIDE_BY_SIDE * length)) as (j, _):
-            exponents, centres, there = [], [], []
-            for number in range(SIDE_BY_SIDE):
-                at = builder.add(j, INT64(number * length))
-                estimate, variance, base, own = (load(builder, start, at, kind) for start in starts)
-                x = multiply_add(builder, builder.fneg(a), variance, estimate)
-                t = builder.fsub(x, base)
-                square = builder.fneg(maximum(builder, builder.fneg(builder.fmul(t, t)), builder.fneg(most)))
-                straight = builder.fmul(slope, builder.fsub(estimate, unit))
-                bend = builder.fmul(curve, variance)
-                exponent = multiply_add(builder, bend, builder.fsub(square, one), straight)
-                exponents.append(maximum(builder, exponent, lowest))
-                centres.append(x)
-                there.append(own)
-            for x, power, own in zip(centres, powers_of_two(builder, one, exponents), there):
-                g = builder.fmul(power, own)
-                xg = builder.fmul(x, g)
-                for total, term in zip(sums, (g, xg)):
-                    builder.store(builder.fadd(builder.load(total), term), total)
-                for total, (left, right) in zip(sums[2:], ((g, g), (g, xg), (xg, xg))):
-                    builder.store(multiply_add(builder, left, right, builder.load(total)), total)
-        results = [add_across(builder, builder.load(total)) for total in sums]
-        return context.make_tuple(builder, signature.return_type, results)
-
-    single = types.float32
-    return types.UniTuple(single, N_SUMS)(estimates, variances, bases, weighed, _INDEX, single, single), generate
 
 
 @njit(cache=True, nogil=True)
@@ -178,31 +126,28 @@ def raise_unit(listing, i, unit):
     if listing.unit[i] > -np.inf:
         for m in range(listing.sharpness.shape[0]):
             shrink = math.exp(-listing.sharpness[m] * (unit - listing.unit[i]))
-            own = listing.sums[i, m]
-            own[MASS] *= shrink
-            own[MOMENT] *= shrink
-            for number in (SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT):
-                own[number] *= shrink * shrink
+            for kind in range(2):
+                own = listing.sums[i, kind, m]
+                own[MASS] *= shrink
+                own[MOMENT] *= shrink
+                for number in (SQUARE_MASS, SQUARE_MOMENT, SQUARE_SECOND_MOMENT):
+                    own[number] *= shrink * shrink
     listing.unit[i] = unit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _weigh(estimates, variances, bases, weighed, width, i, listing):
-    """Add those of the first ``width`` rows that are to be weighed to the sums of probe ``i``; the buffers are a step longer."""
-    # At least the key, hence the estimate, of every row that is not listed.
-    highest = np.float64(min(listing.best[i], listing.cut[i]))
-    if highest == -np.inf:
-        return  # all were listed
-    if highest > listing.unit[i]:
-        raise_unit(listing, i, highest)
-    whole = -(-width // _STEP) * _STEP
-    for j in range(width, whole):  # nobody's
-        weighed[j], estimates[j], variances[j], bases[j] = 0.0, -2.0, 0.0, 0.0
+def _weigh_dropped(columns, width, i, listing):
+    """Add rows that were listed for a time to the sums of probe ``i``."""
+    whole = -(-width // WEIGHED_AT_ONCE) * WEIGHED_AT_ONCE
+    columns[:, width:whole] = 0.0
+    if listing.cut[i] > listing.unit[i]:
+        raise_unit(listing, i, np.float64(listing.cut[i]))
+    estimates, variances, bases, there = columns
     for m in range(listing.sharpness.shape[0]):
         a, unit = np.float32(listing.sharpness[m]), np.float32(listing.unit[i])
-        found = _weigh_vectors(estimates, variances, bases, weighed, whole, a, unit)
+        found = weigh_known(estimates, variances, bases, there, whole, a, unit, (a,))
         for number in range(N_SUMS):
-            listing.sums[i, m, number] += found[number]
+            listing.sums[i, 1, m, number] += found[number]
 
 
 @njit(cache=True, nogil=True)
@@ -212,7 +157,7 @@ def raise_cut(listing, i, cut):
     listing.cut[i] = max(cut, listing.cut[i])
     keys, estimates, variances = listing.keys[i], listing.estimates[i], listing.variances[i]
     bases, rows = listing.bases[i], listing.rows[i]
-    dropped, columns = 0, np.empty((4, ROWS_AT_ONCE + GROUP), dtype=np.float32)
+    dropped, columns = 0, np.empty((4, ROWS_AT_ONCE), dtype=np.float32)
     for j in range(filled):
         if keys[j] > cut:
             keys[kept], estimates[kept], variances[kept] = keys[j], estimates[j], variances[j]
@@ -223,89 +168,103 @@ def raise_cut(listing, i, cut):
             columns[3, dropped] = 1.0
             dropped += 1
             if dropped == ROWS_AT_ONCE:
-                _weigh(columns[0], columns[1], columns[2], columns[3], dropped, i, listing)
+                _weigh_dropped(columns, dropped, i, listing)
                 dropped = 0
     if dropped:
-        _weigh(columns[0], columns[1], columns[2], columns[3], dropped, i, listing)
+        _weigh_dropped(columns, dropped, i, listing)
     listing.filled[i] = kept
 
 
-@intrinsic
-def _estimate_vectors(typing_context, sums, weights, deviations, estimates, keys, end, numbers):
-    """Estimates and keys of the first ``end`` rows, a multiple of the vector's length; returns the highest key.
+@njit(cache=True, nogil=True)
+def _weight_of(codes, row):
+    return np.float32(codes.scale[0]) + np.float32(codes.scale[1]) * np.float32(codes.weights[row])
 
-    ``numbers`` are step, least, base, z and β of the probe. Written out: inlined, the plain loop is not vectorised.
+
+@njit(cache=True, nogil=True)
+def _deviation_of(codes, row):
+    return np.float32(codes.scale[2]) + np.float32(codes.scale[3]) * np.float32(codes.deviations[row])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _set_bars(extremes, block, bars, left, z, least, step):
+    """Of some blocks: a whole number that the sums of all rows whose keys are above the cut are above; −1: of no use.
+
+    ``left`` is the cut without what keys of all rows have in common, ``step`` the inverse of the tables'.
     """
-
-    def generate(context, builder, signature, arguments):
-        length = LONG_VECTOR_LENGTH
-        floats, shorts = ir.VectorType(ir.FloatType(), length), ir.VectorType(ir.IntType(16), length)
-        starts = [
-            context.make_array(kind)(context, builder, array).data for kind, array in zip(signature.args, arguments[:5])
-        ]
-        found, weight, deviation, estimates, keys = starts
-        step, least, base, z, beta = (
-            broadcast(builder, number, length) for number in cgutils.unpack_tuple(builder, arguments[6])
-        )
-        most = cgutils.alloca_once_value(builder, constant(_LEAST, length))
-        with cgutils.for_range_slice(builder, INT64(0), arguments[5], INT64(length)) as (j, _):
-            total = builder.uitofp(load(builder, found, j, shorts), floats)
-            estimate = multiply_add(
-                builder, load(builder, weight, j, floats), multiply_add(builder, step, total, least), base
-            )
-            key = builder.fadd(multiply_add(builder, z, load(builder, deviation, j, floats), estimate), beta)
-            save(builder, estimate, estimates, j)
-            save(builder, key, keys, j)
-            builder.store(maximum(builder, key, builder.load(most)), most)
-        vector = builder.load(most)
-        best = builder.extract_element(vector, INT32(0))
-        for place in range(1, length):
-            other = builder.extract_element(vector, INT32(place))
-            best = builder.select(builder.fcmp_ordered(">", other, best), other, best)
-        return best
-
-    single = types.float32
-    own = types.UniTuple(single, 5)
-    return single(sums, weights, deviations, estimates, keys, _INDEX, own), generate
+    inverse, steep = extremes[0 if left >= 0 else 1, block:], extremes[2, block:]
+    for number in range(bars.shape[0]):
+        lowest = left * inverse[number] - z * steep[number]
+        # Less a little for float32, in which keys are computed.
+        bar = (lowest - np.float32(1e-5) * abs(lowest) - least) * step - np.float32(1.0)
+        bars[number] = np.int32(min(max(bar, np.float32(-1.0)), np.float32(65535.0)))
 
 
 @njit(cache=True, nogil=True)
-def _estimate(sums, width, weights, deviations, numbers, estimates, keys):
-    """Estimates and keys of the first ``width`` rows; returns the highest key."""
-    whole = width - width % LONG_VECTOR_LENGTH
-    most = _estimate_vectors(sums, weights, deviations, estimates, keys, whole, numbers)
-    step, least, base, z, beta = numbers
-    for j in range(whole, width):
-        estimates[j] = base + weights[j] * (step * np.float32(sums[j]) + least)
-        keys[j] = estimates[j] + z * deviations[j] + beta
-        most = max(most, keys[j])
-    return most
-
-
-@njit(cache=True, nogil=True)
-def _list_rows(i, width, base, scratch, listing):
-    """List the rows of a chunk whose keys are above the cut; they are not weighed."""
-    variances, estimates, keys, weighed = scratch.columns[2], scratch.columns[3], scratch.columns[4], scratch.columns[5]
-    capacity = listing.keys.shape[1]
-    keys[width : width + GROUP] = -np.inf  # nobody's
-    for at in range(0, width, GROUP):
-        found = higher(keys, at, listing.cut[i])
+def _list_rows(codes, begin, width, i, probes, scratch, listing):
+    """List the rows of a chunk whose keys are above the cut; there is space for all."""
+    cut, filled, best = listing.cut[i], listing.filled[i], listing.best[i]
+    step, least, base = probes.step[i], probes.least[i], probes.base[i]
+    beta, rounding, z = probes.beta[i], probes.rounding[i], probes.z
+    first, weight_step = np.float32(codes.scale[0]), np.float32(codes.scale[1])
+    first_deviation, deviation_step = np.float32(codes.scale[2]), np.float32(codes.scale[3])
+    keys, estimates, variances = listing.keys[i], listing.estimates[i], listing.variances[i]
+    bases, rows, sums = listing.bases[i], listing.rows[i], scratch.sums[i]
+    bars = scratch.bars[: -(-width // BLOCK_ROWS)]
+    _set_bars(codes.extremes, begin // BLOCK_ROWS, bars, cut - beta - base, z, least, np.float32(1.0) / step)
+    some_gone = codes.gone.shape[0] > 0
+    for number in range(bars.shape[0]):
+        at, bar = number * BLOCK_ROWS, bars[number]
+        found = higher_of_64(sums, at, bar) if bar >= 0 else ~np.uint64(0)
         while found:
             j = at + first_bit(found)
-            found &= found - np.uint32(1)
-            place = listing.filled[i]
-            listing.keys[i, place] = keys[j]
-            listing.estimates[i, place] = estimates[j]
-            listing.variances[i, place] = variances[j]
-            listing.bases[i, place] = base
-            listing.rows[i, place] = scratch.rows[j]
-            listing.filled[i] = place + 1
-            weighed[j] = 0.0
-            estimates[j] = -2.0
-            if place + 1 == capacity:
-                half = np.partition(listing.keys[i], capacity // 2)[capacity // 2]
-                raise_cut(listing, i, half)
-                found &= higher(keys, at, listing.cut[i])
+            found &= found - np.uint64(1)
+            row = begin + j
+            if j >= width or (some_gone and codes.gone[row]):
+                continue
+            deviation = first_deviation + deviation_step * np.float32(codes.deviations[row])
+            weight = first + weight_step * np.float32(codes.weights[row])
+            estimate = base + weight * (step * np.float32(sums[j]) + least)
+            key = estimate + z * deviation + beta
+            if key > cut:
+                keys[filled], estimates[filled], bases[filled] = key, estimate, base
+                variances[filled] = deviation * deviation + rounding
+                rows[filled] = codes.start + row
+                filled += 1
+                best = max(best, key)
+    listing.filled[i], listing.best[i] = filled, best
+
+
+@njit(cache=True, nogil=True)
+def _weigh_sample(i, probes, scratch, listing):
+    """Weigh the rows of the sample whose keys are not above the cut; what of the sample is nobody has no weight."""
+    sums, places, cut = scratch.sums[i], scratch.places, listing.cut[i]
+    size = places.shape[0]
+    if size < ROWS_AT_ONCE:
+        gathered = scratch.gathered
+        for k in range(size):
+            gathered[k] = sums[places[k]]
+        sums = gathered
+    if cut > listing.unit[i]:
+        raise_unit(listing, i, np.float64(cut))  # no estimate of those weighed is above the cut
+    weights, deviations = scratch.columns
+    numbers = probes.step[i], probes.least[i], probes.base[i], probes.beta[i], probes.rounding[i], probes.z, cut
+    for m in range(listing.sharpness.shape[0]):
+        a, unit = np.float32(listing.sharpness[m]), np.float32(listing.unit[i])
+        found = weigh_sampled(sums, weights, deviations, deviations, size, a, unit, numbers)
+        for number in range(N_SUMS):
+            listing.sums[i, 0, m, number] += found[number]
+
+
+@njit(cache=True, nogil=True)
+def _unpack_sample(codes, begin, width, scratch):
+    """Weights and deviations of the sample in a chunk; a negative deviation where a place is nobody's."""
+    weights, deviations = scratch.columns
+    for k in range(scratch.places.shape[0]):
+        row = begin + scratch.places[k]
+        if scratch.places[k] >= width or (codes.gone.shape[0] and codes.gone[row]):
+            weights[k], deviations[k] = 0.0, -1.0
+        else:
+            weights[k], deviations[k] = _weight_of(codes, row), _deviation_of(codes, row)
 
 
 @njit(cache=True, nogil=True)
@@ -321,89 +280,39 @@ def _raise_to_best(i, listing):
             raise_cut(listing, i, cut)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _absorb(sums, i, width, probes, scratch, listing):
-    """List or weigh the first ``width`` columns of a chunk for probe ``i``."""
-    weights, deviations, variances, estimates, keys, weighed, bases = scratch.columns
-    base = np.float32(probes.base[i])
-    numbers = (
-        np.float32(probes.step[i]),
-        np.float32(probes.least[i]),
-        base,
-        np.float32(probes.z),
-        np.float32(probes.beta[i]),
-    )
-    most = _estimate(sums, width, weights, deviations, numbers, estimates, keys)
-    listing.best[i] = max(listing.best[i], most)
-    listed = most > listing.cut[i]
-    if listed:
-        _list_rows(i, width, base, scratch, listing)
-    if listing.sharpness.shape[0]:
-        bases[:width] = base
-        _weigh(estimates, variances, bases, weighed, width, i, listing)
-    if listed:
-        weighed[:width] = 1.0
-
-
 @njit(cache=True, nogil=True)
-def _unpack(codes, begin, width, scratch):
-    """Weights, deviations, variances and places of a chunk's rows."""
-    weights, deviations, variances = scratch.columns[0], scratch.columns[1], scratch.columns[2]
-    least, step, least_deviation, deviation_step = (
-        np.float32(codes.scale[0]),
-        np.float32(codes.scale[1]),
-        np.float32(codes.scale[2]),
-        np.float32(codes.scale[3]),
-    )
-    for j in range(width):
-        weights[j] = least + step * np.float32(codes.weights[begin + j])
-    for j in range(width):
-        deviation = least_deviation + deviation_step * np.float32(codes.deviations[begin + j])
-        deviations[j] = deviation
-        variances[j] = deviation * deviation
-    for j in range(width):
-        scratch.rows[j] = codes.start + begin + j
-
-
-@njit(cache=True, nogil=True)
-def read_codes(codes, probes, first, last, scratch, listing):
-    """List and weigh some rows for the probes ``first .. last``; those are the listing's probes."""
+def read_codes(codes, probes, scratch, listing):
+    """List and weigh some rows for all probes."""
+    capacity = listing.keys.shape[1]
     for begin in range(codes.first, codes.last, ROWS_AT_ONCE):
         width = min(ROWS_AT_ONCE, codes.last - begin)
-        count, moves = find_holes(codes.gone, begin, width, scratch.holes)
-        if count == 0:
-            continue
-        for at in range(0, width, BLOCK_ROWS):
-            look_up_block(codes.codes, (begin + at) // BLOCK_ROWS, probes.tables, first, last, scratch.sums, at)
-        _unpack(codes, begin, width, scratch)
-        if count < width:
-            move_columns(scratch.sums, scratch.holes, moves)
-            move_columns(scratch.columns[:3], scratch.holes, moves)
-            for move in range(moves):
-                scratch.rows[scratch.holes[0, move]] = scratch.rows[scratch.holes[1, move]]
-        scratch.columns[5, :count] = 1.0
-        own = Probes(
-            probes.tables,
-            probes.step[first:last],
-            probes.least[first:last],
-            probes.base[first:last],
-            probes.beta[first:last],
-            probes.z,
-        )
-        for i in range(last - first):
-            _absorb(scratch.sums[i], i, count, own, scratch, listing)
-            if begin // ROWS_AT_ONCE % RAISED_EVERY == RAISED_EVERY - 1 and listing.decisive < np.inf:
+        blocks = -(-width // BLOCK_ROWS)
+        look_up(codes.codes, begin // BLOCK_ROWS, blocks, probes.tables, 0, probes.tables.shape[0], scratch.sums)
+        _unpack_sample(codes, begin, width, scratch)
+        for i in range(probes.tables.shape[0]):
+            if listing.sharpness.shape[0] and listing.cut[i] > -np.inf:
+                _weigh_sample(i, probes, scratch, listing)
+            _list_rows(codes, begin, width, i, probes, scratch, listing)
+            if listing.filled[i] > capacity - ROWS_AT_ONCE:
+                middle = listing.filled[i] // 2
+                raise_cut(listing, i, np.partition(listing.keys[i, : listing.filled[i]], middle)[middle])
+            elif begin // ROWS_AT_ONCE % RAISED_EVERY == RAISED_EVERY - 1 and listing.decisive < np.inf:
                 _raise_to_best(i, listing)
 
 
 @njit(cache=True, nogil=True)
-def sample_keys(codes, probes, i, blocks, scratch, keys):
-    """The keys of probe ``i`` with the rows of some whole blocks: what a first cut is taken from."""
+def set_first_cuts(codes, probes, blocks, share, scratch, cuts, spreads):
+    """Write a key that about a ``share`` of the rows of some blocks are above to ``cuts`` (n,), and the spread of all."""
+    n, wanted = probes.tables.shape[0], blocks.shape[0] * BLOCK_ROWS
+    keys = np.empty((n, wanted), dtype=np.float32)
     for number in range(blocks.shape[0]):
-        begin = blocks[number] * BLOCK_ROWS
-        look_up_block(codes.codes, blocks[number], probes.tables, i, i + 1, scratch.sums, 0)
-        _unpack(codes, begin, BLOCK_ROWS, scratch)
-        weights, deviations = scratch.columns[0], scratch.columns[1]
+        look_up(codes.codes, blocks[number], 1, probes.tables, 0, n, scratch.sums)
         for j in range(BLOCK_ROWS):
-            estimate = probes.base[i] + weights[j] * (probes.step[i] * scratch.sums[0, j] + probes.least[i])
-            keys[number * BLOCK_ROWS + j] = estimate + probes.z * deviations[j] + probes.beta[i]
+            row = blocks[number] * BLOCK_ROWS + j
+            weight, deviation = _weight_of(codes, row), _deviation_of(codes, row)
+            for i in range(n):
+                estimate = probes.base[i] + weight * (probes.step[i] * np.float32(scratch.sums[i, j]) + probes.least[i])
+                keys[i, number * BLOCK_ROWS + j] = estimate + probes.z * deviation + probes.beta[i]
+    place = max(wanted - 1 - int(share * wanted), 0)
+    for i in range(n):
+        cuts[i], spreads[i] = np.partition(keys[i], place)[place], keys[i].std()

@@ -28,6 +28,8 @@ BLOCK_ROWS = 64
 """Rows whose codes lie together, byte by byte: what a processor looks up at once."""
 ROWS_AT_ONCE = 64 * BLOCK_ROWS
 LARGEST_STEP = 2**16 - 1
+CACHE_LINE = 64
+_LEAST_WEIGHT = 1e-30  # a row at the mean itself has none
 # Byte 2i of a block belongs to row i, byte 2i + 1 to row 32 + i: sums of 16 bits then come out in the order of the rows.
 _PLACES = np.concatenate([np.arange(0, BLOCK_ROWS, 2), np.arange(1, BLOCK_ROWS, 2)])
 
@@ -49,6 +51,8 @@ class BinaryPart:
     deviations: npt.NDArray[np.uint16]  # (n,)
     scale: Float64Array  # (4,) least weight, step of weights, least deviation, step of deviations
     centre: Float64Array  # (d,) c
+    extremes: npt.NDArray[np.float32]  # (3, blocks) of a block's rows, see ``summary_of``
+    typical: Float64Array  # (2,) mean weight, mean deviation
     exact: FloatArray  # (n, d)
     numbers: Numbers  # (n,) ascending
     shared: float = (
@@ -65,7 +69,7 @@ class BinaryPart:
         n, dim = exact.shape
         width, turn = rotated_width(dim), rotation(dim)
         centre = _mean(exact)
-        codes = np.zeros((-(-n // BLOCK_ROWS), width // 8, BLOCK_ROWS), dtype=np.uint8)
+        codes = aligned_zeros((-(-n // BLOCK_ROWS), width // 8, BLOCK_ROWS))
         weights, deviations = np.empty(n), np.empty(n)
         for first in range(0, n, ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
@@ -86,7 +90,7 @@ class BinaryPart:
             deviations[rows] = np.sqrt(across / (width - 1))
         scale = np.empty(4)
         steps = _in_steps(weights, scale[:2], np.rint), _in_steps(deviations, scale[2:], np.ceil)
-        return cls(codes, *steps, scale, centre, exact, numbers)
+        return cls(codes, *steps, scale, centre, *summary_of(*steps, scale), exact, numbers)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -122,22 +126,38 @@ class BinaryPart:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that a scan reads: codes, weights and deviations, without the exact rows."""
-        return self.codes.nbytes + self.weights.nbytes + self.deviations.nbytes
+        """Bytes that a scan reads: codes, weights, deviations and extremes, without the exact rows."""
+        return self.codes.nbytes + self.weights.nbytes + self.deviations.nbytes + self.extremes.nbytes
 
     @property
     def block(self) -> Block:
         """The exact rows of those who have not left."""
         return Block(self.exact, self.numbers, NOBODY if self.gone is None else self.gone)
 
-    def typical_deviation(self) -> float:
-        """The mean of the rows' deviations."""
-        return float(self.scale[2] + self.scale[3] * self.deviations.mean(dtype=np.float64))
-
 
 def binary_rows(segment: Segment) -> BinaryPart:
     """The codes of all rows of a segment, which nobody has left."""
     return BinaryPart.of_rows(segment.directions, segment.numbers)
+
+
+def summary_of(
+    weights: npt.NDArray[np.uint16], deviations: npt.NDArray[np.uint16], scale: Float64Array
+) -> tuple[npt.NDArray[np.float32], Float64Array]:
+    """Of each block of rows (3, blocks) the least and the greatest 1/weight and the greatest deviation/weight; and both means."""
+    weight, deviation = scale[0] + scale[1] * weights, scale[2] + scale[3] * deviations
+    one = 1.0 / np.maximum(weight, _LEAST_WEIGHT)
+    ratio = deviation * one
+    firsts = np.arange(0, len(one), BLOCK_ROWS)
+    found = [np.minimum.reduceat(one, firsts), *(np.maximum.reduceat(each, firsts) for each in (one, ratio))]
+    return np.array(found, dtype=np.float32), np.array([weight.mean(), deviation.mean()])
+
+
+def aligned_zeros(shape: tuple[int, ...]) -> Codes:
+    """Zero bytes that begin with a cache line: a vector of 64 of them is then read at once."""
+    size = int(np.prod(shape))
+    whole = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    start = -whole.ctypes.data % CACHE_LINE
+    return whole[start : start + size].reshape(shape)
 
 
 def pack_signs(signs: npt.NDArray[np.bool_], codes: Codes) -> None:

@@ -42,6 +42,7 @@ def rotation(dim: int) -> Float64Array:
     return np.ascontiguousarray((q * np.where(np.diag(r) < 0, -1.0, 1.0)).T)
 
 
+@lru_cache(maxsize=64)
 def deviations(width: int, chance: float) -> float:
     """How many standard deviations an estimate is too low with this probability: ``P(√(D−1) u < −z) = chance``.
 

@@ -13,34 +13,33 @@ A probe of which neither can be said is scanned exactly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.binary.completion import complete
 from holue.evidence.binary.estimate_loops import (
-    N_SUMS,
+    ROWS_AT_ONCE,
     Codes,
     Listing,
     Probes,
-    raise_cut,
     read_codes,
-    sample_keys,
+    sample_places,
     scratch_for,
+    set_first_cuts,
 )
 from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart
 from holue.evidence.binary.rotation import deviations
 from holue.evidence.binary.scoring import score_listed
-from holue.evidence.binary.tables import Tables
+from holue.evidence.binary.settling import Model, Wanted, complete_probes, set_first_levels, set_levels
+from holue.evidence.binary.tables import CHANCE, Tables
+from holue.evidence.binary.weight_loops import N_SUMS
 from holue.evidence.block import NOBODY
 from holue.evidence.canonical_top import best_places
-from holue.evidence.evidence import Evidence, concatenate
-from holue.evidence.kernels.exponential_sums import CHUNK
+from holue.evidence.evidence import NO_SUBJECT, Evidence, concatenate
 from holue.evidence.precision import EVERY_PLACE, Precision
 from holue.evidence.scan import check_shapes, check_sharpness, check_top_k, n_threads, scan
-from holue.evidence.threads.thread_pool import parallel_map
+from holue.evidence.threads.thread_pool import parallel_map, slices
 from holue.gallery.embeddings import Float64Array, FloatArray
 
 MISSED = 1e-6
@@ -49,8 +48,8 @@ PROBES_PER_PASS = 32
 """Probes that read the codes together."""
 FEWEST_LISTED, LISTED_SHARE = 4096, 1 / 64
 """Rows a probe may list, at least and of all."""
-SCORED_FIRST, SCORED_FIRST_SHARE = 256, 1 / 1024
-"""Rows that are scored in any case, at least and of all."""
+SCORED_FIRST = 256
+"""Rows that are scored in any case, at least."""
 SCORED_SHARE = 1 / 256
 """Of all rows: so many are scored so that the whole top is promised, not the decision alone."""
 SURE_DEVIATIONS, SURE_NATS = 3.0, 2.0
@@ -59,8 +58,11 @@ LOWER_DEVIATIONS = 4.0
 """The best score is hardly ever so many deviations below the best estimate."""
 STEEP = 3.0
 """Sharpness times deviation from which a row's estimate says too little about its weight."""
-SAMPLED_FROM, SAMPLED_BLOCKS = 65_536, 16
+CUT_FROM, CUT_BLOCKS = 65_536, 16
 """From so many rows on a first cut is taken from so many blocks."""
+WEIGHED_ROWS, WEIGHED_SPREAD = 65_536, 1.5
+"""Rows that are weighed in a larger gallery, where sharpness times the spread of keys is at most so much: the sample's own
+relative error is then below 0.01."""
 NO_WEIGHT = 21.0
 """Nats below everything: what is not listed is not weighed where all of it together would be less."""
 
@@ -86,7 +88,7 @@ class BinaryGallery:
     def typical_deviation(self) -> float:
         """The mean of the parts' typical deviations, by their rows."""
         return float(
-            np.average([part.typical_deviation() for part in self.parts], weights=[len(part) for part in self.parts])
+            np.average([float(part.typical[1]) for part in self.parts], weights=[len(part) for part in self.parts])
         )
 
 
@@ -119,8 +121,8 @@ def scan_binary(
     groups = []
     for first in range(0, len(probes), PROBES_PER_PASS):
         some = probes[first : first + PROBES_PER_PASS]
-        # A lookup adds four coordinates, for sixteen times as many rows as a product.
-        workers = min(n_threads(threads, len(some) * n_rows * gallery.parts[0].dim // 16), -(-n_rows // CHUNK))
+        # A lookup adds several coordinates, for sixteen times as many rows as a product.
+        workers = min(n_threads(threads, len(some) * n_rows * gallery.parts[0].dim // 16), -(-n_rows // ROWS_AT_ONCE))
         groups.append(_Pass(gallery, some, a, top_k, decisive, workers).run())
     seen = concatenate([evidence for evidence, _ in groups]) if len(groups) > 1 else groups[0][0]
     certain = np.concatenate([each for _, each in groups])
@@ -144,194 +146,200 @@ class _Pass:
         self.n_rows = sum(map(len, gallery.parts))
         self.starts = np.cumsum([0, *map(len, gallery.parts)])
         self.width = gallery.parts[0].width
-        self.z = deviations(self.width, MISSED)
+        # Tables round an estimate by more than β with another small chance.
+        self.z = deviations(self.width, MISSED - CHANCE)
         self.largest = max(part.largest_deviation for part in gallery.parts)
         # The whole top is missed with the same probability, shared among its places.
-        self.more = (deviations(self.width, MISSED / max(top_k, 1)) - self.z) * self.largest
+        self.more = (deviations(self.width, (MISSED - CHANCE) / max(top_k, 1)) - self.z) * self.largest
         self.typical = gallery.typical_deviation
         self.shared = max(part.shared for part in gallery.parts)
         self.mean_factor = max(part.mean_factor for part in gallery.parts)
         tables = Tables.of(probes)
         self.beta = np.max([tables.error_in(part) for part in gallery.parts], axis=0)
-        self.read = [
-            Probes(tables.entries, tables.step, tables.least, probes @ part.centre, self.beta, self.z)
-            for part in gallery.parts
-        ]
+        self.read = [self._probes(tables, part) for part in gallery.parts]
         y = sharpness * self.typical
         rest = 0.5 * y * y * 0.9 < np.log(max(self.n_rows, 2)) + NO_WEIGHT
         self.weighed = np.where(rest, np.cumsum(rest) - 1, -1)
-        self.first = int(max(SCORED_FIRST, 2 * top_k, self.n_rows * SCORED_FIRST_SHARE))
+        self.first = max(SCORED_FIRST, 2 * top_k)
         steep = sharpness[y > STEEP]
         sure = SURE_DEVIATIONS * self.typical + SURE_NATS / float(steep.min()) if len(steep) else -np.inf
         self.rise = self.z * self.typical + self.beta - sure
 
     def run(self) -> tuple[Evidence, npt.NDArray[np.bool_]]:
         """Evidence, and of which probes it is what was promised."""
-        listings = self._list()
-        cut = np.max([listing.cut for listing in listings], axis=0)
-        scores = [np.full(listing.keys.shape, np.nan) for listing in listings]
-        levels = np.array([self._first_level(listings, i) for i in range(len(self.probes))], dtype=np.float32)
-        self._score(listings, np.maximum(levels, cut), scores)
-        levels = np.array(
-            [self._level(listings, scores, i, levels[i]) for i in range(len(self.probes))], dtype=np.float32
+        listing, places = self._list()
+        n, workers = len(self.probes), self.workers
+        cut, levels = listing.cut.max(axis=0), np.empty(n, dtype=np.float32)
+        scores = np.full((workers, n, listing.filled.max(initial=0)), np.nan)
+        set_first_levels(listing, cut, self.first, levels)
+        self._score(listing, levels, scores)
+        affordable = int(self.n_rows * SCORED_SHARE)
+        wanted = Wanted(self.first, self.top_k, listing.decisive, self.more, affordable, self.rise)
+        set_levels(listing, scores, cut, wanted, levels)
+        self._score(listing, levels, scores)
+        results, n_subjects = np.empty((n, 4, len(self.sharpness))), len(self.gallery)
+        top, rows = np.full((n, self.top_k), -np.inf), np.full((n, self.top_k), -1, dtype=np.int64)
+        numbers = self._several_parts_top(listing, levels, scores)
+        scored = np.empty(n, dtype=np.int64)
+        rate = len(places) / ROWS_AT_ONCE
+        drawn_from = float(sum(-(-len(part) // ROWS_AT_ONCE) * ROWS_AT_ONCE for part in self.gallery.parts))
+        common = self.typical, self.shared, rate, drawn_from, n_subjects
+        model = Model(self.sharpness, self.weighed, self.beta, self.z, *common)
+        parallel_map(
+            lambda own: complete_probes(
+                listing, scores, levels, model, own.start, min(own.stop, n), results, top, rows, scored
+            ),
+            slices(n, workers),
         )
-        self._score(listings, np.maximum(levels, cut), scores)
-        return self._complete(listings, np.maximum(levels, cut), scores)
+        if numbers is None:
+            numbers = top, self._numbers(rows)
+        return self._evidence(results, *numbers, levels, scored == n_subjects)
+
+    def _probes(self, tables: Tables, part: BinaryPart) -> Probes:
+        def single(numbers: Float64Array) -> npt.NDArray[np.float32]:
+            return numbers.astype(np.float32)
+
+        rounding = tables.variance * part.typical[0] ** 2
+        base = self.probes @ part.centre
+        return Probes(
+            tables.entries,
+            single(tables.step),
+            single(tables.least),
+            single(base),
+            single(self.beta),
+            single(rounding),
+            np.float32(self.z),
+        )
 
     def _codes(self, number: int, first: int, last: int) -> Codes:
         part = self.gallery.parts[number]
         gone = NOBODY if part.gone is None else part.gone
         start = int(self.starts[number])
-        return Codes(part.codes, part.weights, part.deviations, part.scale, gone, start, first, last)
+        return Codes(part.codes, part.weights, part.deviations, part.scale, part.extremes, gone, start, first, last)
 
-    def _list(self) -> list[Listing]:
-        n = len(self.probes)
+    def _list(self) -> tuple[Listing, npt.NDArray[np.int64]]:
+        """What every worker lists and weighs, and the sample that was weighed."""
+        n, workers = len(self.probes), self.workers
         wanted = int(max(FEWEST_LISTED, self.n_rows * LISTED_SHARE))
-        capacity = 2 * (wanted // self.workers + CHUNK)
-        cut = self._first_cut(1.5 * wanted / self.n_rows)
+        capacity = 2 * (wanted // workers) + 2 * ROWS_AT_ONCE
+        cut, spread = self._first_cut(1.5 * wanted / self.n_rows)
         sharpness = self.sharpness[self.weighed >= 0]
+        even = (sharpness <= WEIGHED_SPREAD / max(spread, 1e-9)).all()
+        places = sample_places(WEIGHED_ROWS / self.n_rows if even else 1.0)
 
         def read(worker: int) -> None:
             for number, part in enumerate(self.gallery.parts):
-                chunks = -(-len(part) // CHUNK)
-                first, last = (CHUNK * (each * chunks // self.workers) for each in (worker, worker + 1))
+                chunks = -(-len(part) // ROWS_AT_ONCE)
+                first, last = (ROWS_AT_ONCE * (each * chunks // workers) for each in (worker, worker + 1))
                 if first < last:
                     codes = self._codes(number, first, min(last, len(part)))
-                    read_codes(codes, self.read[number], 0, n, scratch[worker], listings[worker])
+                    read_codes(codes, self.read[number], scratch[worker], of_worker(listing, worker))
 
-        listings = [
-            Listing(
-                np.empty((n, capacity), dtype=np.float32),
-                np.empty((n, capacity), dtype=np.float32),
-                np.empty((n, capacity), dtype=np.float32),
-                np.empty((n, capacity), dtype=np.float32),
-                np.empty((n, capacity), dtype=np.int64),
-                np.zeros(n, dtype=np.int64),
-                cut.copy(),
-                np.full(n, -np.inf, dtype=np.float32),
-                (self.z + LOWER_DEVIATIONS) * self.largest + self.beta,
-                self.rise,
-                np.inf if self.decisive is None or self.top_k == 0 else self.decisive,
-                max(self.first // self.workers, 1),
-                sharpness,
-                np.full(n, -np.inf),
-                np.zeros((n, len(sharpness), N_SUMS)),
-            )
-            for _ in range(self.workers)
-        ]
-        scratch = [scratch_for(n) for _ in range(self.workers)]
-        parallel_map(read, range(self.workers))
-        return listings
+        def space() -> npt.NDArray[np.float32]:
+            return np.empty((workers, n, capacity), dtype=np.float32)
 
-    def _first_cut(self, share: float) -> npt.NDArray[np.float32]:
-        """A key that about so many of the rows are above; without it every row would be listed until the list is full."""
+        listing = Listing(
+            space(),
+            space(),
+            space(),
+            space(),
+            np.empty((workers, n, capacity), dtype=np.int64),
+            np.zeros((workers, n), dtype=np.int64),
+            np.tile(cut, (workers, 1)),
+            np.full((workers, n), -np.inf, dtype=np.float32),
+            (self.z + LOWER_DEVIATIONS) * self.largest + self.beta,
+            self.rise,
+            np.inf if self.decisive is None or self.top_k == 0 else self.decisive,
+            max(self.first // workers, 1),
+            sharpness,
+            np.full((workers, n), -np.inf),
+            np.zeros((workers, n, 2, len(sharpness), N_SUMS)),
+        )
+        scratch = [scratch_for(n, places) for _ in range(workers)]
+        parallel_map(read, range(workers))
+        return listing, places
+
+    def _first_cut(self, share: float) -> tuple[npt.NDArray[np.float32], float]:
+        """A key that about so many of the rows are above; without it every row would be listed until the list is full.
+
+        And the greatest spread of a probe's keys, infinite where it is not known.
+        """
         n = len(self.probes)
-        cut = np.full(n, -np.inf, dtype=np.float32)
+        cut, spread = np.full(n, -np.inf, dtype=np.float32), np.empty(n)
         number = int(np.argmax([len(part) for part in self.gallery.parts]))
         whole = len(self.gallery.parts[number]) // BLOCK_ROWS
-        if len(self.gallery.parts[number]) < SAMPLED_FROM:
-            return cut
-        blocks = np.linspace(0, whole - 1, SAMPLED_BLOCKS).astype(np.int64)
-        scratch, keys = scratch_for(1), np.empty(len(blocks) * BLOCK_ROWS)
+        if len(self.gallery.parts[number]) < CUT_FROM:
+            return cut, np.inf
+        blocks = np.linspace(0, whole - 1, CUT_BLOCKS).astype(np.int64)
         codes = self._codes(number, 0, whole * BLOCK_ROWS)
-        for i in range(n):
-            sample_keys(codes, self.read[number], i, blocks, scratch, keys)
-            cut[i] = np.quantile(keys, 1 - share)
-        return cut
+        set_first_cuts(codes, self.read[number], blocks, share, scratch_for(n, blocks[:0]), cut, spread)
+        return cut, float(spread.max(initial=0.0))
 
-    def _first_level(self, listings: Sequence[Listing], i: int) -> float:
-        keys = np.concatenate([listing.keys[i, : listing.filled[i]] for listing in listings])
-        return float(np.partition(keys, -self.first)[-self.first]) if len(keys) > self.first else -np.inf
-
-    def _score(self, listings: Sequence[Listing], levels: npt.NDArray[np.float32], scores: list[Float64Array]) -> None:
+    def _score(self, listing: Listing, levels: npt.NDArray[np.float32], scores: Float64Array) -> None:
         def work(worker: int) -> None:
-            for number, part in enumerate(self.gallery.parts):
-                score_listed(
-                    part.exact, int(self.starts[number]), self.probes, listings[worker], levels, scores[worker]
-                )
+            own = of_worker(listing, worker)
+            for part, start in zip(self.gallery.parts, self.starts):
+                score_listed(part.exact, int(start), self.probes, own, levels, scores[worker])
 
         parallel_map(work, range(self.workers))
 
-    def _level(self, listings: Sequence[Listing], scores: Sequence[Float64Array], i: int, first: float) -> float:
-        """The key down to which the rows of a probe are scored."""
-        known = np.concatenate([own[i, : listing.filled[i]] for listing, own in zip(listings, scores)])
-        found = known[~np.isnan(known)]
-        if len(found) == 0:
-            return -np.inf
-        best = float(found.max())
-        kth = float(np.partition(found, -self.top_k)[-self.top_k]) if 0 < self.top_k <= len(found) else -np.inf
-        level = np.inf
-        if self.top_k:
-            if self.decisive is None:
-                level = kth - self.more
-            else:
-                level = best if best >= self.decisive else self.decisive
-                above = sum(int((listing.keys[i, : listing.filled[i]] > kth - self.more).sum()) for listing in listings)
-                if above <= self.n_rows * SCORED_SHARE:
-                    level = min(level, kth - self.more)
-        level = min(level, best + self.rise[i], first)
-        # Just below the level: a row whose key is the level itself is scored.
-        return float(np.nextafter(np.float32(level), np.float32(-np.inf)))
+    def _several_parts_top(
+        self, listing: Listing, levels: npt.NDArray[np.float32], scores: Float64Array
+    ) -> tuple[Float64Array, npt.NDArray[np.int64]] | None:
+        """The top of each probe, where numbers do not rise with the rows: a later part may hold an earlier number."""
+        if len(self.gallery.parts) == 1:
+            return None
+        there = (listing.keys > levels[:, None]) & _filled(listing)
+        there = there[:, :, : scores.shape[2]]
+        found = []
+        for i in range(len(self.probes)):
+            numbers = self._numbers(listing.rows[:, i, : scores.shape[2]][there[:, i]])
+            found.append(best_places(scores[:, i][there[:, i]][None], numbers[None], self.top_k)[:2])
+        return np.concatenate([top for top, _ in found]), np.concatenate([index for _, index in found])
 
-    def _complete(
-        self, listings: Sequence[Listing], levels: npt.NDArray[np.float32], scores: Sequence[Float64Array]
+    def _evidence(
+        self,
+        results: Float64Array,
+        top_scores: Float64Array,
+        top_index: npt.NDArray[np.int64],
+        levels: npt.NDArray[np.float32],
+        everybody: npt.NDArray[np.bool_],
     ) -> tuple[Evidence, npt.NDArray[np.bool_]]:
-        n, m, n_subjects = len(self.probes), len(self.sharpness), len(self.gallery)
-        results = np.empty((n, 4, m))
-        top_scores, top_index = np.full((n, self.top_k), -np.inf), np.full((n, self.top_k), -1, dtype=np.int64)
-        ceiling = np.empty(n)
+        n, m = len(results), len(self.sharpness)
+        cut = levels.astype(np.float64)
+        ceiling = np.where(everybody, EVERY_PLACE, cut + self.more)
         certain = np.ones(n, dtype=bool)
-        for i in range(n):
-            exact, deviation, bases, rows = [], [], [], []
-            for listing, own in zip(listings, scores):
-                there = np.flatnonzero(listing.keys[i, : listing.filled[i]] > levels[i])
-                exact.append(own[i, there])
-                deviation.append(np.sqrt(listing.variances[i, there]))
-                bases.append(listing.bases[i, there])
-                rows.append(listing.rows[i, there])
-                raise_cut(listing, i, levels[i])
-            s, sigma, base, at = (np.concatenate(each) for each in (exact, deviation, bases, rows))
-            everybody = len(s) == n_subjects
-            cut = -np.inf if everybody else float(levels[i])
-            unit, sums = _together(listings, i)
-            sigma, base = sigma.astype(np.float64), base.astype(np.float64)
-            cuts = cut - self.z * sigma - self.beta[i]
-            complete(
-                s, sigma, base, cuts, self.sharpness, self.weighed, unit, sums, self.typical, self.shared, results[i]
-            )
-            if self.top_k:
-                best, index, _ = best_places(s[None], self._numbers(at)[None], self.top_k)
-                top_scores[i], top_index[i] = best[0], index[0]
-            ceiling[i] = EVERY_PLACE if everybody else cut + self.more
-            if self.top_k and not everybody:
-                if self.decisive is None:
-                    certain[i] = top_scores[i, -1] > ceiling[i]
-                else:
-                    certain[i] = top_scores[i, 0] > cut if top_scores[i, 0] >= self.decisive else cut <= self.decisive
+        if self.top_k:
+            best = top_scores[:, 0]
+            if self.decisive is None:
+                certain = top_scores[:, -1] > ceiling
+            else:
+                certain = np.where(best >= self.decisive, best > cut, cut <= self.decisive)
+            certain |= everybody
         zero = np.zeros((n, m))
         log_mass, mean_score, log_mass_error, mean_score_error = np.moveaxis(results, 1, 0)
         precision = Precision(zero, zero, log_mass_error, self.mean_factor * mean_score_error, np.zeros(n), ceiling)
-        return Evidence(top_scores, top_index, log_mass, mean_score, n_subjects, self.sharpness, precision), certain
+        seen = Evidence(top_scores, top_index, log_mass, mean_score, len(self.gallery), self.sharpness, precision)
+        return seen, certain
 
     def _numbers(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        if len(self.gallery.parts) == 1:
-            return self.gallery.parts[0].numbers[rows]
-        numbers = np.empty(len(rows), dtype=np.int64)
+        """The numbers of rows among those of all parts; −1 for −1."""
+        numbers = np.full(rows.shape, NO_SUBJECT, dtype=np.int64)
         for part, start in zip(self.gallery.parts, self.starts):
             here = (rows >= start) & (rows < start + len(part))
             numbers[here] = part.numbers[rows[here] - start]
         return numbers
 
 
-def _together(listings: Sequence[Listing], i: int) -> tuple[float, Float64Array]:
-    """The sums of all workers, relative to one unit."""
-    unit = max(float(listing.unit[i]) for listing in listings)
-    total = np.zeros_like(listings[0].sums[i])
-    for listing in listings:
-        if np.isfinite(listing.unit[i]):
-            shrink = np.exp(listing.sharpness * (listing.unit[i] - unit))[:, None]
-            total += listing.sums[i] * np.concatenate([shrink, shrink, *[shrink**2] * (N_SUMS - 2)], axis=1)
-    return unit, total
+def of_worker(listing: Listing, worker: int) -> Listing:
+    """What one worker lists."""
+    whole = ("lower", "rise", "decisive", "kept", "sharpness")
+    return Listing(*(value if name in whole else value[worker] for name, value in listing._asdict().items()))
+
+
+def _filled(listing: Listing) -> npt.NDArray[np.bool_]:
+    """Which places of the lists (workers, n, capacity) hold a row."""
+    return np.arange(listing.keys.shape[2]) < listing.filled[:, :, None]
 
 
 def _with_exact(

@@ -1,7 +1,7 @@
 """Scoring: canonical scores of the rows that probes have listed."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
-# Compiled functions have no Python types to check.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, call-arg, var-annotated, unreachable"
+# Compiled functions and the code that generates them have no Python types to check.
 
 from __future__ import annotations
 
@@ -9,20 +9,52 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from holue.evidence.binary.estimate_loops import Listing
 from holue.evidence.kernels.canonical_scores import canonical_score
+from holue.evidence.kernels.simd import INT64, prefetch, row_starts
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.sphere.compiled import njit
+
+AHEAD = 4
+"""Rows between what is scored and what is prefetched."""
+_LINE = 64  # bytes
+
+
+@intrinsic
+def _prefetch_row(typing_context, rows, row):
+    """Prefetch a row of a contiguous matrix."""
+
+    def generate(context, builder, signature, arguments):
+        (start,), width = row_starts(context, builder, signature.args[0], *arguments, 1)
+        each = _LINE // (signature.args[0].dtype.bitwidth // 8)
+        with cgutils.for_range_slice(builder, INT64(0), width, INT64(each)) as (t, _):
+            prefetch(builder, builder.gep(start, [t]), 0)
+        return context.get_dummy_value()
+
+    return types.void(rows, types.intp), generate
 
 
 @njit(cache=True, nogil=True)
 def _score(exact, start, probes, keys, rows, filled, levels, scores):
+    wanted = np.empty(keys.shape[1], dtype=np.int64)
     for i in range(probes.shape[0]):
+        count = 0
         for j in range(filled[i]):
             row = rows[i, j] - start
             if keys[i, j] > levels[i] and 0 <= row < exact.shape[0] and np.isnan(scores[i, j]):
-                scores[i, j] = canonical_score(exact, row, probes, i)
+                wanted[count] = j
+                count += 1
+        for number in range(min(AHEAD, count)):
+            _prefetch_row(exact, rows[i, wanted[number]] - start)
+        for number in range(count):
+            if number + AHEAD < count:
+                _prefetch_row(exact, rows[i, wanted[number + AHEAD]] - start)
+            j = wanted[number]
+            scores[i, j] = canonical_score(exact, rows[i, j] - start, probes, i)
 
 
 def score_listed(

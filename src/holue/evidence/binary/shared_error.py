@@ -47,7 +47,7 @@ def learned(part: BinaryPart) -> BinaryPart:
     gone = np.zeros(len(part), dtype=bool)
     gone[rows[:STRANGERS]] = True
     left = replace(part, gone=gone)
-    typical = part.typical_deviation()
+    typical = float(part.typical[1])
     if typical == 0:
         return part
     sharpness = np.array(DEVIATIONS) / typical
