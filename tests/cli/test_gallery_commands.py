@@ -172,6 +172,14 @@ def test_errors_name_the_options_and_commands_that_help(gallery: Path, files: Pa
     assert "np.savez" in refusal("enroll", gallery, files / "people.txt")
 
 
+def test_a_gallery_of_one_sample_each_is_told_to_bring_probes(tmp_path: Path) -> None:
+    np.savez(tmp_path / "one.npz", embeddings=np.eye(6), subject_id=list("abcdef"))
+    run("create", tmp_path / "home", "--dim", 6)
+    run("enroll", tmp_path / "home", tmp_path / "one.npz")
+    refused = runner.invoke(app, ["calibrate", str(tmp_path / "home")])
+    assert "so there are no mated probes; give --probes, or enrol a second sample" in str(refused.exception)
+
+
 def test_an_erasure_that_leaves_the_bytes_with_another_subject_names_the_files(gallery: Path, files: Path) -> None:
     one = np.load(files / "people.npz")
     np.savez(files / "twin.npz", embeddings=one["embeddings"][:1], subject_id=np.array(["twin"]))
@@ -266,6 +274,30 @@ def test_a_cell_that_is_no_number_is_named(tables: Path) -> None:
     assert "line 3, column 'a' holds 'x'" in str(refused.exception)
     left = told("enroll", home, tables / "bad.csv", "--skip-bad")["left_out"]
     assert [bad["row"] for bad in left] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("subject_id,a,b\nann\0,0.5,0.5\n", "line 2, column 'subject_id' holds the character NUL"),
+        ("subject_id;a;b\nann;0.5;0.5\n", "the columns are subject_id;a;b; separate the columns by commas"),
+        ('subject_id,a,b\n"ann\nlee",0.5,0.5\n\nbob,x,0.5\n', "line 5, column 'a' holds 'x'"),
+    ],
+)
+def test_what_is_wrong_with_a_csv_file_is_said_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    run("create", tmp_path / "home", "--dim", 2)
+    (tmp_path / "bad.csv").write_bytes(text.encode())
+    refused = runner.invoke(app, ["enroll", str(tmp_path / "home"), str(tmp_path / "bad.csv")])
+    assert said in str(refused.exception)
+    assert told("status", tmp_path / "home")["subjects"] == 0
+
+
+def test_empty_lines_of_a_csv_file_are_no_samples(tmp_path: Path) -> None:
+    run("create", tmp_path / "home", "--dim", 2)
+    (tmp_path / "people.csv").write_text("subject_id,a,b\n\nann,0.5,0.5\n\n")
+    assert "1 sample of 1 subject; the gallery holds 1 subject" in run(
+        "enroll", tmp_path / "home", tmp_path / "people.csv"
+    )
 
 
 def test_progress_is_shown_on_a_terminal_only_and_never_beside_json(

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import get_type_hints
 
@@ -14,12 +13,15 @@ import numpy as np
 import pytest
 
 import holue as package
-from holue.cli.app import app
-from holue.cli.inputs import WRITTEN, check_inputs, keep_inputs
+from holue.cli.app import Commands
+from holue.cli.inputs import WRITTEN, check_inputs, keep_galleries, keep_inputs
 from holue.errors import InvalidFileError
 
 HERE = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])}  # also from another working directory
-READ = {"file", "folder", "directory", "inputs", "runs", "remarks", "measured", "images", "head"}
+READ = {
+    *("file", "folder", "directory", "inputs", "runs", "remarks", "measured", "images", "head", "like", "probes"),
+    *("config", "tls_cert", "tls_key", "data", "lists", "embeddings", "dev_embeddings"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +45,12 @@ def is_one_line(text: str) -> bool:
     return text.startswith("error: ") and text.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [info.callback for info in app.registered_commands])
-def test_every_path_of_a_command_is_known_as_read_or_written(command: Callable[..., None]) -> None:
-    paths = {name for name, hint in get_type_hints(command).items() if "Path" in str(hint)}
+@pytest.mark.parametrize("name", list(Commands.lazy))
+def test_every_path_of_a_command_is_known_as_read_or_written(name: str) -> None:
+    command = Commands.lazy[name].command(name)
+    several = [command] if not hasattr(command, "commands") else list(command.commands.values())
+    hints = {key: hint for one in several for key, hint in get_type_hints(one.callback).items()}
+    paths = {key for key, hint in hints.items() if "Path" in str(hint)}
     assert paths <= READ | set(WRITTEN) | {"cache", "checkpoints"}, "say in holue.cli.inputs what it is"
 
 
@@ -68,6 +73,25 @@ def test_an_input_is_never_an_output_under_any_name(tmp_path: Path, written: str
         with pytest.raises(InvalidFileError, match="is the input"):
             check_inputs(parameters)
     check_inputs({"file": file, written: tmp_path / "new.npz"})
+
+
+def test_no_result_is_written_into_a_gallery(world: Path) -> None:
+    for words in (("create", "office", "--like", "f.npz"), ("enroll", "office", "f.npz")):
+        assert holue(world, *words).returncode == 0
+    kept = (world / "office" / "gallery.db").read_bytes()
+    for html, said in (("office/audit.html", "is in the gallery office"), ("office/gallery.db", "is in the gallery")):
+        told = holue(world, "audit", "f.npz", "--html", html)
+        assert told.returncode == 2
+        assert said in told.stderr
+    told = holue(world, "log", "office", "--verify", "--export", "office/gallery.db")
+    assert "is a file of the input office" in told.stderr
+    assert (world / "office" / "gallery.db").read_bytes() == kept
+    for inside in ("office", "office/segments/x.csv", "office/snapshots/a/b"):
+        with pytest.raises(InvalidFileError, match="choose a place outside it"):
+            keep_galleries(world / inside)
+    keep_galleries(world / "answers.csv")
+    refused = holue(world, "audit", "f.npz", "--html", "page.npz")
+    assert "the name of a page ends in .html" in refused.stderr
 
 
 def test_a_file_of_an_input_folder_and_a_folder_around_an_input_are_refused(tmp_path: Path) -> None:

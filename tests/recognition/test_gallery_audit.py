@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from holue.datasets.simulated import simulate
-from holue.errors import GalleryTooSmallError, InvalidParameterError, InvalidSubjectsError
+from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidParameterError, InvalidSubjectsError
 from holue.gallery.left_out import LeftOut
 from holue.recognition.audit.agreement import Agreement
 from holue.recognition.audit.audit import audit_gallery
 from holue.recognition.audit.discrimination import rate_by_subject
 from holue.recognition.audit.duplicates import favour_of_mutual
 from holue.recognition.audit.populations import SamePerson
+from holue.recognition.recognizer import OpenSetRecognizer
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +245,14 @@ def test_a_subject_and_another_who_are_each_others_best_are_likelier_one_person(
     assert (favour[~mutual] == 0).all(), (
         "of a person enrolled three times two pairs are not mutual, and it is not held against them"
     )
+
+
+def test_a_model_that_gives_every_sample_the_same_embedding_is_refused_with_the_reason():
+    X, y = np.ones((30, 8)), np.repeat(np.arange(10), 3)
+    with pytest.raises(InvalidEmbeddingsError, match="all 30 samples have the same embedding"):
+        audit_gallery(X, y)
+    with pytest.raises(InvalidEmbeddingsError, match="all 30 samples have the same embedding"):
+        OpenSetRecognizer().fit(X, y).calibrate_leave_one_out(X, y)
 
 
 def test_bad_galleries_are_refused(clean):

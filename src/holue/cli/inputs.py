@@ -1,4 +1,4 @@
-"""Inputs: what a command reads is never what it writes."""
+"""Inputs: what a command reads is never what it writes, and no result goes into the files of a gallery."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 from holue.errors import InvalidFileError
 
-WRITTEN = ("out", "report", "html", "page", "chart")
+WRITTEN = ("out", "report", "html", "page", "chart", "export")
 """Parameters that name what a command writes."""
 KEPT = ("cache", "checkpoints")
 """Parameters that name folders of a command's own, which it both reads and writes."""
 REPLACED = ("report",)
 """Of those written, folders that are replaced with everything in them."""
+DATABASE = "gallery.db"
+"""The file by which the directory of a gallery is known."""
 
 
 def check_inputs(parameters: Mapping[str, Any]) -> None:
@@ -23,6 +25,15 @@ def check_inputs(parameters: Mapping[str, Any]) -> None:
     for name in WRITTEN:
         for path in given.get(name, ()):
             keep_inputs(path, read, is_replaced=name in REPLACED)
+            keep_galleries(path)
+
+
+def keep_galleries(written: Path) -> None:
+    """Refuse ``written`` where it is the directory of a gallery, or in one: only the gallery's own commands change that."""
+    place = written.resolve()
+    for folder in (place, *place.parents):
+        if (folder / DATABASE).is_file():
+            raise InvalidFileError(f"{written}: is in the gallery {folder.name}; choose a place outside it to write to")
 
 
 def keep_inputs(written: Path, read: Iterable[Path], *, is_replaced: bool = False) -> None:

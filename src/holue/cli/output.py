@@ -20,6 +20,15 @@ def say(text: str, style: str | None = None) -> None:
     console.print(text, style=style, markup=False, soft_wrap=not console.is_terminal)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "sample"), counted(3, "sample")
+    ('1 sample', '3 samples')
+    """
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def print_json(result: Any) -> None:
     """Print plain JSON; NaN is not JSON and becomes null where results are made, so it is refused here."""
     typer.echo(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=not is_unicode()))

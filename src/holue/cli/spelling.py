@@ -14,7 +14,10 @@ OPTIONS = {
 }
 """Settings that commands call by a shorter name; a command that has an option of the full name keeps it."""
 
-PHRASES = {"use add_samples or replace": ("add", "replace")}
+PHRASES = {
+    "use add_samples or replace": ("add", "replace"),
+    "bring development probes with calibrate(X_dev, y_dev, gallery=...)": ("probes",),
+}
 """Advice in the library's verbs; given as options by a command that has them."""
 
 # A name with or without a value; not inside a path, and not quoted as a key of a file is.

@@ -21,7 +21,7 @@ def decode_image(content: bytes, origin: str, mode: str = "RGB") -> npt.NDArray[
     An image of more than ``PIL.Image.MAX_IMAGE_PIXELS`` pixels is refused before it is decoded: a small file may claim any size.
     """
     Image = pillow()
-    from PIL import ImageOps
+    from PIL import ImageOps, UnidentifiedImageError
 
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
@@ -31,6 +31,11 @@ def decode_image(content: bytes, origin: str, mode: str = "RGB") -> npt.NDArray[
             if image.mode.startswith(("I", "F")):
                 raise ValueError(f"its pixels are of more than 8 bits, mode {image.mode}: save it with 8")
             return np.asarray(ImageOps.exif_transpose(image).convert(mode))
+    except UnidentifiedImageError:
+        known = f"{', '.join(FORMATS[:-1])} nor {FORMATS[-1]}"
+        raise InvalidFileError(
+            f"{origin}: not a readable image (neither {known}, or damaged); replace or remove it"
+        ) from None
     # Pillow's decoders raise whatever their format raises: OSError, SyntaxError, struct.error, ...
     except Exception as error:
         raise InvalidFileError(f"{origin}: not a readable image ({error}); replace or remove it") from error

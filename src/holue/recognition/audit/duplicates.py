@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from holue.errors import InvalidEmbeddingsError
 from holue.evidence.leave_one_out import evidence_of_others
 from holue.gallery.embeddings import Float64Array, FloatArray
 from holue.gallery.left_out import LeftOut, Rows
@@ -33,6 +34,7 @@ def duplicate_pairs(
     With ``weigh_mutual``, two subjects who are each other's nearest count for more (:func:`favour_of_mutual`): more pairs of one
     person are found, and more pairs of two people are reported.
     """
+    _check_differ(left)
     directions = centred_samples(left)
     if directions is not None:
         left, near = LeftOut.of(directions, left.row, media=left.medium, kept=left.weight > 0), None
@@ -59,6 +61,16 @@ def neighbours(left: LeftOut, threads: int | None = None) -> tuple[Rows, Float64
     rows = np.arange(len(gallery))
     evidence = evidence_of_others(gallery.directions, rows, gallery, [], top_k=k, threads=threads)
     return evidence.top_index, np.asarray(evidence.top_scores, dtype=np.float64)
+
+
+def _check_differ(left: LeftOut) -> None:
+    rows = left.samples.directions
+    some = rows[:: max(len(rows) // 8, 1)]
+    if len(left.gallery) > 1 and (some == rows[0]).all() and (rows == rows[0]).all():
+        raise InvalidEmbeddingsError(
+            f"all {len(rows)} samples have the same embedding: the model tells nothing apart, or the file was written wrongly; "
+            "embed the samples again"
+        )
 
 
 def _likely_pairs(left: LeftOut, near: Rows, cosine: Float64Array, weigh_mutual: bool) -> tuple[Rows, Float64Array]:

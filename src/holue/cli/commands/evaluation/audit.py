@@ -23,6 +23,7 @@ from holue.recognition.audit.audit import GalleryAudit, audit_gallery
 STYLES = {"fine": "bold green", "weak": "bold yellow", "does not tell apart": "bold red", "unknown": "bold yellow"}
 RAMP = " .:-=+*#%@"
 """Rising shares as letters that every terminal has."""
+PAGES = (".html", ".htm")
 WIDEST = 10_000
 """Columns within which the natural width of a table is measured."""
 
@@ -48,6 +49,8 @@ def audit(
     """
     samples = read_samples(file)
     picture = None if images is None else _pictures(images)
+    if html is not None and html.suffix.lower() not in PAGES:
+        raise InvalidFileError(f"{html}: the name of a page ends in .html; choose another for --html")
     if html is not None and not html.resolve().parent.is_dir():
         raise InvalidFileError(f"{html.resolve().parent}: no such folder to write {html.name} in")
     found = audit_gallery(

@@ -10,7 +10,7 @@ import typer
 import holue
 from holue.cli.commands.gallery.samples_file import By, File, Gallery, SamplesFile, as_enrolled
 from holue.cli.commands.gallery.service_ledger import ledger_of
-from holue.cli.output import Json, print_json, say
+from holue.cli.output import Json, counted, print_json, say
 from holue.cli.spelling import spelled
 from holue.errors import InvalidSubjectsError
 from holue.progress import working
@@ -62,7 +62,8 @@ def enroll(
         print_json({"version": done.version, "subjects": subjects, "samples": samples, "left_out": left_out})
         return
     say(
-        f"{len(done.samples)} samples of {subjects} subjects; the gallery holds {total} subjects in version {done.version}"
+        f"{counted(len(done.samples), 'sample')} of {counted(subjects, 'subject')}; the gallery holds "
+        f"{counted(total, 'subject')} in version {done.version}"
     )
     for bad in left_out[:SHOWN]:
         say(f"left out: row {bad['row']} {spelled(bad['why'], ctx.command)}")

@@ -23,11 +23,13 @@ from holue.store.reference import CHANGE
 
 SHOWN = 10
 """Subjects that are missing, in the printed list."""
+LARGEST_DIM = 2**20
+"""No embedding model has as many coordinates; a larger number is a slip of the hand."""
 
 
 def create(
     gallery: Gallery,
-    dim: Annotated[int | None, typer.Option(help="Coordinates of an embedding.", min=1)] = None,
+    dim: Annotated[int | None, typer.Option(help="Coordinates of an embedding.", min=1, max=LARGEST_DIM)] = None,
     model: Annotated[str | None, typer.Option(help="Fingerprint of the embedding model.")] = None,
     like: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Take dimension and model from a file of embeddings.")
