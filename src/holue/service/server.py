@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from pathlib import Path
+from typing import Literal
 
 import uvicorn
 
@@ -67,6 +69,7 @@ def run(service: Service, sock: socket.socket) -> None:
     settings = service.settings
     config = uvicorn.Config(
         create_app(service=service, close=True),  # before uvicorn passes the signal on, which ends the process
+        http=_protocol(),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -80,6 +83,15 @@ def run(service: Service, sock: socket.socket) -> None:
         h11_max_incomplete_event_size=64 * 1024,
     )
     uvicorn.Server(config).run(sockets=[sock])
+
+
+def _protocol() -> type[asyncio.Protocol] | Literal["auto"]:
+    """How heads are read: by httptools within our limits, or by h11, which has its own."""
+    try:
+        from holue.service.http.heads import BoundedHeads
+    except ImportError:  # httptools is not installed
+        return "auto"
+    return BoundedHeads
 
 
 def _is_loopback(host: str) -> bool:

@@ -114,6 +114,19 @@ def test_a_body_that_bites_is_a_problem_and_writes_nothing(
     assert peak < 5_000_000 + 40 * len(body)
 
 
+@pytest.mark.parametrize("piece", [b"[0]", b"0.5"], ids=["arrays", "numbers"])
+def test_json_beyond_the_limit_of_probes_does_not_become_values(api: Api, piece: bytes) -> None:
+    """They would take thirty times the memory of the text: 2 GB for a body as large as may be sent."""
+    body = b'{"probes":[[' + b",".join([piece] * 500_000) + b"]]}"
+    tracemalloc.start()
+    answer = api.post(IDENTIFY, content=body, headers={"content-type": JSON})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert answer.status_code == 422, answer.text
+    assert "more than 4096 probes" in answer.text
+    assert peak < 5_000_000 + 4 * len(body)  # the text itself, as the test's client and the service hold it
+
+
 def test_the_limit_of_a_body_holds_by_its_claim_and_while_it_arrives(start: Start) -> None:
     api = start(limits={"body_bytes": 2048})
     claimed = api.post(IDENTIFY, content=b"x", headers={"content-type": JSON, "content-length": "99999999999"})

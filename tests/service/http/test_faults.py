@@ -154,6 +154,27 @@ def test_a_client_that_trickles_holds_nobody_up_and_is_sent_away(running: Runnin
         recovered(client, body)
 
 
+def test_a_head_without_an_end_is_not_kept(running: Running, body: dict[str, Any]) -> None:
+    """From somebody without a key; one endless header, and headers without end."""
+    for piece in (b"a" * 65_536, b"x-more: " + b"a" * 1000 + b"\r\n"):
+        with closing(running.connection()) as connection:
+            connection.sendall(b"GET /livez HTTP/1.1\r\nhost: x\r\nx-first: ")
+            sent = 0
+            with suppress(OSError):
+                while sent < 64 * 2**20:
+                    connection.sendall(piece)
+                    sent += len(piece)
+            assert sent < 16 * 2**20, "the service took it all"  # the sockets' buffers hold a few megabytes
+            with suppress(OSError):  # the connection may be reset before the status is read
+                assert connection.recv(64).startswith(b"HTTP/1.1 431")
+    with running.client() as client:
+        ordinary = client.post(f"{G}/identify", json=body, headers={"x-note": "a" * 8000})
+        assert ordinary.status_code == 200
+        large = {"probes": body["probes"] * 1000}  # a body is no head, however much of it comes at once
+        assert client.post(f"{G}/identify", json=large).status_code == 200
+        recovered(client, body)
+
+
 def test_clients_that_vanish_leave_nothing_behind(running: Running, body: dict[str, Any], people: People) -> None:
     """In the middle of the head, of the body, before the answer, and in the middle of a large answer."""
     whole = json.dumps(body).encode()

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sql
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from holue.service.app import create_app
+from holue.service.ledger.audit.audit_chain import Event
 from holue.service.page.page import SCREENS
 from holue.service.page.visitor import COOKIE
 from holue.service.roles import Role
@@ -177,3 +179,20 @@ def test_no_page_names_another_host() -> None:
     for file in [*(HERE / "static").iterdir(), *(HERE / "templates").iterdir()]:
         text = file.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert not re.search("https?:", text), file
+
+
+def test_a_page_of_the_log_claims_only_what_was_checked(service: Service) -> None:
+    log, visit = service.galleries.get("demo").log, Visit(service, "auditor")
+    written = "as it was written", "as they were written"
+    if not log.head().sequence:
+        assert "Nothing was asked or changed yet." in visit.send("GET", "/galleries/demo/log", {}).text
+    log.append([Event("identify", "0a1b2c3d4e5f/operator", f"r{n}", 1.0, 1.2) for n in range(120)])
+    assert any(claim in visit.send("GET", "/galleries/demo/log", {}).text for claim in written)
+    database = service.galleries.get("demo").ledger.database
+    database.writing(
+        lambda connection: connection.execute(sql.text("UPDATE audit SET decision = 'x' WHERE sequence = 3"))
+    )
+    assert "row 3 was changed" in visit.send("GET", "/galleries/demo/log", {}).text
+    second = visit.send("GET", "/galleries/demo/log?before=50", {})
+    assert second.status_code == 200
+    assert not any(claim in second.text for claim in written)

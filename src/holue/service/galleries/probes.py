@@ -35,6 +35,8 @@ from holue.service.settings import LimitSettings
 from holue.store.values import Float32Array, Float64Array
 
 JSON, NPY, RAW, MULTIPART = "application/json", "application/x-npy", "application/octet-stream", "multipart/form-data"
+SPARE = 1024
+"""Brackets and commas of a JSON body beside those of its probes."""
 MEDIA_TYPES = (JSON, NPY, RAW, MULTIPART)
 
 
@@ -82,6 +84,8 @@ class ProbeReader:
         body = await request.body()
         large = len(body) > 2**18
         if kind == JSON:
+            if large:
+                self._check_size(body, dim, field)
             parsed = await run_in_threadpool(_validated, body, schema) if large else _validated(body, schema)
             rows, kappa = getattr(parsed, field), getattr(parsed, "concentration", None)
             checked = await run_in_threadpool(self._rows, rows, dim, field) if large else self._rows(rows, dim, field)
@@ -175,6 +179,16 @@ class ProbeReader:
 
     async def _embedded(self, request: Request, dim: int, model: str | None) -> Probes:
         return probes_of(await self.files(request, dim, model, every_face=True))
+
+    def _check_size(self, body: bytes, dim: int, field: str) -> None:
+        """Refuse JSON with more arrays or numbers than may be in it, before values are made of them: they take more memory."""
+        most = self._limits.probes
+        if body.count(b"]") > most + SPARE or body.count(b",") > most * (dim + 2) + SPARE:
+            raise ProblemError(
+                422, "too-many-probes", f"the body has more than {most} {field}, or more numbers than they can have",
+                field=field, rule=f"1 to {most} in one request, of {dim} numbers each",
+                way_out="send several requests, or raise limits.probes",
+            )  # fmt: skip
 
     def _check_number(self, n: int, field: str) -> None:
         if not 1 <= n <= self._limits.probes:

@@ -29,11 +29,11 @@ def log(
     head = found.head().sequence
     last = head if before is None else min(before - 1, head)
     rows = list(found.entries(max(0, last - A_PAGE), limit=min(A_PAGE, last)))[::-1]
-    wrong = found.verify() if before is None else []
+    wrong = found.verify() if before is None else None  # the whole log is read for it: once, not on every page
     here = address_of(gallery, "log")
     return render(
         request, "log.html.jinja", visitor, title="Log", gallery=gallery, intact=not wrong,
-        intact_text="; ".join(str(each) for each in wrong[:5]) if wrong else f"All {head} rows are as they were written.",
+        intact_text=None if wrong is None else "; ".join(str(each) for each in wrong[:5]) or _intact(head),
         rows=[
             {
                 "sequence": row.sequence, "time": moment(row.started), "actor": row.actor, "action": row.action,
@@ -44,3 +44,9 @@ def log(
         first=here if before is not None else None,
         next=f"{here}?before={rows[-1].sequence}" if rows and rows[-1].sequence > 1 else None,
     )  # fmt: skip
+
+
+def _intact(rows: int) -> str:
+    if not rows:
+        return "Nothing was asked or changed yet."
+    return "The only row is as it was written." if rows == 1 else f"All {rows} rows are as they were written."
