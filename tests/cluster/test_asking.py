@@ -12,7 +12,7 @@ import pytest
 
 from holue.cluster.asking import UsualTime, ask_all
 from holue.cluster.replica import Replica
-from holue.cluster.shard import Absent
+from holue.cluster.shards.shard import Absent
 from holue.errors import InvalidEmbeddingsError
 
 

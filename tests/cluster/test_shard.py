@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.cluster.message import pieces
-from holue.cluster.shard import KEPT, Absent, Shard
-from holue.cluster.shard_file import ShardFile
-from holue.cluster.stripes import of_shard
+from holue.cluster.shards.message import pieces
+from holue.cluster.shards.shard import KEPT, Absent, Shard
+from holue.cluster.shards.shard_file import ShardFile
+from holue.cluster.shards.stripes import of_shard
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.ivf.index import SMALLEST_GALLERY
 from holue.evidence.link import cosine_link
@@ -52,7 +52,7 @@ def file(tmp_path: Path) -> ShardFile:
 
 
 def test_all_rows_come_in_many_pieces(file: ShardFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holue.cluster.message.LARGEST", 5 * D * 4)
+    monkeypatch.setattr("holue.cluster.shards.message.LARGEST", 5 * D * 4)
     gallery, shard = gallery_of(53), Shard(file)
     assert ask(shard, "1@0") == Absent(())
     tell(shard, gallery, None, "1@0")
@@ -106,7 +106,7 @@ def test_a_file_with_a_changed_byte_is_not_used(file: ShardFile, tmp_path: Path,
 def test_pieces_of_a_step_whose_beginning_was_lost_change_nothing(
     file: ShardFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holue.cluster.message.LARGEST", 5 * D * 4)
+    monkeypatch.setattr("holue.cluster.shards.message.LARGEST", 5 * D * 4)
     messages = list(pieces("s", None, "1@0", NONE, np.arange(20), gallery_of(20)))
     shard = Shard(file)
     for message in messages[1:]:
@@ -141,7 +141,7 @@ def test_a_shard_may_be_empty_and_fill_again(file: ShardFile) -> None:
 
 
 def test_many_changes_are_written_to_disk(file: ShardFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holue.cluster.shard.REWRITTEN_FROM", 3)
+    monkeypatch.setattr("holue.cluster.shards.shard.REWRITTEN_FROM", 3)
     gallery, shard = gallery_of(10), Shard(file)
     tell(shard, gallery, None, "1@0")
     later = gallery.enroll(gallery_of(6, seed=5).directions, np.arange(50, 56))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holue.cluster.replica import Replica
-from holue.cluster.shard import Absent
+from holue.cluster.shards.shard import Absent
 from holue.errors import ArtifactError, HolueError
 
 DEADLINE = 5.0

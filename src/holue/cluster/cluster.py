@@ -24,8 +24,8 @@ from holue.cluster.lost_neighbours import LostNeighbours
 from holue.cluster.nodes import drain, nodes
 from holue.cluster.placement import Place, Placement, placed
 from holue.cluster.replica import Failures, Replica
-from holue.cluster.shard import version_number
-from holue.cluster.shard_actor import ShardActor
+from holue.cluster.shards.shard import version_number
+from holue.cluster.shards.shard_actor import ShardActor
 from holue.cluster.status import ClusterHealth, ReplicaStatus
 from holue.errors import IncompleteSearchError, InvalidParameterError
 from holue.gallery.gallery import Gallery

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from holue.cluster.cluster import Cluster
 from holue.cluster.feeding import VersionToServe
-from holue.cluster.message import inline
-from holue.cluster.stripes import shard_of
+from holue.cluster.shards.message import inline
+from holue.cluster.shards.stripes import shard_of
 from holue.errors import IncompleteSearchError
 from holue.evidence.evidence import Evidence, merge
 from holue.evidence.link import Link, cosine_link

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from holue.cluster.message import Message, pieces
 from holue.cluster.replica import Replica
-from holue.cluster.stripes import of_shard
+from holue.cluster.shards.message import Message, pieces
+from holue.cluster.shards.stripes import of_shard
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Numbers
 

@@ -11,7 +11,7 @@ from threading import Lock
 import numpy as np
 
 from holue.cluster.feeding import VersionToServe
-from holue.cluster.stripes import STRIPE, shard_of
+from holue.cluster.shards.stripes import STRIPE, shard_of
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.segment import Numbers
 

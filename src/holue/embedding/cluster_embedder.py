@@ -24,7 +24,7 @@ from holue.embedding.inputs.samples import Sample, find_samples
 from holue.embedding.models.chunk_cache import Arrays, ChunkCache
 from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.models.embedding_file import EmbeddingFile
-from holue.errors import InvalidEmbeddingsError, InvalidFileError, InvalidParameterError
+from holue.errors import InvalidEmbeddingsError, InvalidFileError, InvalidParameterError, MissingDependencyError
 from holue.progress import Progress
 
 
@@ -150,8 +150,10 @@ def _stamp(sample: Sample) -> str:
 
 
 def _ray_data() -> Any:
-    from ray import data
-
+    try:
+        from ray import data
+    except ImportError as error:  # Ray without its extra "data"
+        raise MissingDependencyError("ray.data", "cluster") from error
     # The command has its own progress bar, and says in its own words what fails.
     data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)

@@ -19,7 +19,7 @@ from holue.cluster.engine import connect, disconnect, ray
 from holue.cluster.feeding import Difference, VersionToServe
 from holue.cluster.local_ray import LOCAL, LocalRay
 from holue.cluster.node_join import NodeJoin
-from holue.cluster.shard import version_number
+from holue.cluster.shards.shard import version_number
 from holue.errors import InvalidParameterError, StoreError
 from holue.evidence.leave_one_out import joined_by
 from holue.gallery.gallery import Gallery

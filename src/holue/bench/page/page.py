@@ -5,7 +5,7 @@ from __future__ import annotations
 from holue.bench.page.approximate_page import approximate_part
 from holue.bench.page.binary_page import binary_part
 from holue.bench.page.changes_page import changes_part
-from holue.bench.page.cluster_page import cluster_part
+from holue.bench.page.cluster_page import cluster_part, growth_part
 from holue.bench.page.compressed_page import compressed_part
 from holue.bench.page.extrapolation import extrapolation
 from holue.bench.page.faces_page import faces_part
@@ -53,6 +53,7 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
         ("Subjects who come and go", changes_part(result.get("changes", []))),
         ("Whole photographs", faces_part(result.get("faces", {}))),
         ("Shards on Ray", cluster_part(result.get("cluster", {}))),
+        ("More shards", growth_part(result.get("cluster_growth", {}), result.get("cluster", {}))),
         ("Durable enrolments", store_part(result.get("store", {}))),
         ("The living gallery", live_part(result.get("live", []))),
         ("Beside other stores of embeddings", peers_part(result.get("peers", {}))),

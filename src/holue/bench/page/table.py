@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holue.bench.page.cluster_page import cluster_part
+from holue.bench.page.cluster_page import cluster_part, growth_part
 from holue.bench.page.faces_page import faces_part
 from holue.bench.page.markdown import number, percent
 from holue.bench.page.targets import verdicts
@@ -47,6 +47,7 @@ def as_text(result: Result) -> str:
         )
     lines += faces_part(result.get("faces", {}))
     lines += cluster_part(result.get("cluster", {}))
+    lines += growth_part(result.get("cluster_growth", {}), result.get("cluster", {}))
     if "evaluation" in result:
         x = result["evaluation"]
         lines.append(f"{x['benchmark']}: {x['seconds']:.1f} s, {x['peak_rss_bytes'] / 1e9:.2f} GB")

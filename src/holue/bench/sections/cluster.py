@@ -18,7 +18,7 @@ from holue.cluster.cluster import Cluster
 from holue.cluster.cluster_search import ClusterSearch
 from holue.cluster.feeding import VersionToServe
 from holue.cluster.local_ray import LocalRay
-from holue.cluster.stripes import STRIPE
+from holue.cluster.shards.stripes import STRIPE
 from holue.errors import MissingDependencyError
 from holue.gallery.gallery import Gallery
 from holue.live.batches import UNDER_WAY, Batches

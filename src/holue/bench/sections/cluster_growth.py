@@ -20,18 +20,23 @@ from holue.bench.worlds.world import CONCENTRATION, TEMPERATURE, Float32Array, r
 from holue.cluster.asking import HEDGED_AFTER, HEDGED_LEAST
 from holue.cluster.cluster import Cluster
 from holue.cluster.cluster_search import ClusterSearch
-from holue.cluster.feeding import VersionToServe
+from holue.cluster.feeding import Difference, VersionToServe
 from holue.cluster.local_ray import LocalRay
-from holue.cluster.shard_actor import ShardActor
-from holue.cluster.stripes import STRIPE
+from holue.cluster.shards.shard_actor import ShardActor
+from holue.cluster.shards.stripes import STRIPE
 from holue.errors import MissingDependencyError
 from holue.gallery.gallery import Gallery
 from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.search.prepared_segments import PreparedSegments
-from holue.recognition.search.search import SearchKind
+from holue.recognition.search.search import Search, SearchKind
 
 SHARPNESS = [CONCENTRATION, CONCENTRATION / TEMPERATURE]
-PROCESSORS = 2
+PROCESSORS = NODES = 2
+FEW, WHOLE = "1@0", "2@0"
+"""Versions: one to measure the calls with, and the gallery."""
+WARM, CONSTANT_CALLS = 5, 20
+DECISIVE = 0.5
+"""The threshold of a decision, below which one bit per coordinate promises no order."""
 DELAYS_MS = (0.0, 0.2, 1.0, 5.0)
 STRAGGLING, PAUSE_MS = 0.01, 200.0
 """The share of answers that come late, and how late."""
@@ -44,15 +49,16 @@ class DelayedShard(ShardActor):
     _delay = _share = _pause = 0.0
 
     def behave(self, delay_ms: float, share: float, pause_ms: float, seed: int) -> None:
-        """From now on, wait before every answer, and longer before a share of them."""
+        """From now on, wait before every answer about the whole gallery, and longer before a share of them."""
         self._delay, self._share, self._pause = delay_ms / 1e3, share, pause_ms / 1e3
         self._rng = np.random.default_rng(seed)
 
     def scan(self, *question: Any) -> Any:
         """Evidence, late."""
-        late = self._pause if self._share and self._rng.random() < self._share else 0.0
-        if self._delay or late:
-            time.sleep(self._delay + late)
+        if question[0] == WHOLE:
+            late = self._pause if self._share and self._rng.random() < self._share else 0.0
+            if self._delay or late:
+                time.sleep(self._delay + late)
         return super().scan(*question)
 
 
@@ -72,74 +78,64 @@ def _grown(found: Result, subjects: int, dim: int, shards: int, calls: int, seed
     rng = np.random.default_rng([seed, subjects, dim])
     rows = random_directions(rng, subjects, dim)
     probes = random_probes(rng, rows, 64)
-    whole = Gallery.of(np.arange(subjects), rows)
     # Of hardly anybody in each shard: what is left are the calls.
-    few = Gallery.of(np.arange(shards * STRIPE), rows[: shards * STRIPE])
+    n_few = shards * STRIPE
+    few = VersionToServe(FEW, Gallery.of(np.arange(n_few), rows[:n_few]), lambda base, wanted: None)
+    added = Difference(np.arange(n_few, subjects))
+    whole = VersionToServe(WHOLE, Gallery.of(np.arange(subjects), rows), lambda base, wanted: added)
     try:
-        local_ray = LocalRay(2)
+        local_ray = LocalRay(NODES)
     except MissingDependencyError as error:
         found["skipped"] = str(error)
         return
-    with local_ray:
-        empty = _with_shards(few, shards, 1, probes, calls, [(0.0, 0.0, 0.0)], seed)[0]
-        alone = _scan_ms(GallerySearch.exact(whole), probes, calls)
-        behaviours = [(delay, 0.0, 0.0) for delay in DELAYS_MS]
-        told = _with_shards(whole, shards, 1, probes, calls, behaviours, seed)
-        late = _with_shards(whole, shards, 2, probes, calls, [(0.0, STRAGGLING, PAUSE_MS)], seed)[0]
-    common = {"subjects": subjects, "dim": dim, "shards": shards, "call_ms": empty["p50_ms"], "scan_ms": alone}
-    for delay, row in zip(DELAYS_MS, told, strict=True):
-        model = empty["p50_ms"] + delay + alone / min(shards, PROCESSORS)
-        found["rows"].append({**common, "delay_ms": delay, "straggling": 0.0, "model_ms": model, **row})
-    usual = empty["p50_ms"] + alone / min(shards, PROCESSORS)
-    hedged = max(1e3 * HEDGED_LEAST, HEDGED_AFTER * usual) + usual
-    found["rows"].append(
-        {**common, "delay_ms": 0.0, "straggling": STRAGGLING, "model_ms": usual, "model_p99_ms": hedged, **late}
-    )
-
-
-def _with_shards(
-    gallery: Gallery,
-    shards: int,
-    replicas: int,
-    probes: Float32Array,
-    calls: int,
-    behaviours: list[tuple[float, float, float]],
-    seed: int,
-) -> list[Row]:
-    version = VersionToServe("1@0", gallery, lambda base, wanted: None)
-    identity, rows = f"bench-{secrets.token_hex(4)}", []
-    with Cluster(identity, n_shards=shards, replicas=replicas, actor=DelayedShard) as cluster:
-        cluster.start(version)
+    identity = f"bench-{secrets.token_hex(4)}"
+    with local_ray, Cluster(identity, n_shards=shards, replicas=NODES, actor=DelayedShard) as cluster:
+        cluster.start(few)
+        cluster.unreached()
+        cluster.serve(whole)
+        cluster.unreached()
+        ways: dict[str, Search] = {
+            "call": ClusterSearch(cluster, few, "exact"),
+            "scan": GallerySearch.exact(whole.gallery),
+            "cluster": ClusterSearch(cluster, whole, "exact"),
+        }
         try:
-            for behaviour in behaviours:
+            for delay, share in [*((delay, 0.0) for delay in DELAYS_MS), (0.0, STRAGGLING)]:
                 for number, replica in enumerate(cluster.replicas()):
-                    replica.call("behave", *behaviour, seed + number).result(30)
-                rows.append(_timed(ClusterSearch(cluster, version, "exact"), probes, calls))
+                    replica.call("behave", delay, share, PAUSE_MS, seed + number).result(60)
+                found["rows"].append(
+                    {"subjects": subjects, "dim": dim, "shards": shards, "delay_ms": delay, "straggling": share}
+                    | _beside(ways, probes, calls, shards, delay, share)
+                )
         finally:
             cluster.down()
-    return rows
 
 
-def _timed(search: ClusterSearch, probes: Float32Array, calls: int) -> Row:
-    for place in range(10):
-        search.scan(probes[place : place + 1], SHARPNESS, top_k=10)
-    taken = []
-    for call in range(calls):
+def _beside(ways: dict[str, Search], probes: Float32Array, calls: int, shards: int, delay: float, share: float) -> Row:
+    """All in turn, so that whatever else the machine does concerns all."""
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for call in range(WARM + calls):
         place = call % len(probes)
-        start = time.perf_counter()
-        search.scan(probes[place : place + 1], SHARPNESS, top_k=10)
-        taken.append(1e3 * (time.perf_counter() - start))
-    return {"p50_ms": float(np.median(taken)), "p99_ms": float(np.quantile(taken, 0.99))}
+        for name, search in ways.items():
+            start = time.perf_counter()
+            search.scan(probes[place : place + 1], SHARPNESS, top_k=10, threads=1)
+            taken[name].append(1e3 * (time.perf_counter() - start))
+    middle = {name: float(np.median(each[WARM:])) for name, each in taken.items()}
+    usual = middle["call"] + delay + middle["scan"] / min(shards, PROCESSORS)
+    row = {
+        "call_ms": middle["call"], "scan_ms": middle["scan"], "model_ms": usual, "p50_ms": middle["cluster"],
+        "p99_ms": float(np.quantile(taken["cluster"][WARM:], 0.99)),
+    }  # fmt: skip
+    return row | ({"model_p99_ms": max(1e3 * HEDGED_LEAST, HEDGED_AFTER * usual) + usual} if share else {})
 
 
 def _scan_ms(search: GallerySearch, probes: Float32Array, calls: int) -> float:
     taken = []
-    for call in range(calls // 2 + 3):
-        place = call % len(probes)
+    for _ in range(calls + 1):
         start = time.perf_counter()
-        search.scan(probes[place : place + 1], SHARPNESS, top_k=10, threads=1)
+        search.scan(probes, SHARPNESS, top_k=10, decisive=DECISIVE, threads=1)
         taken.append(1e3 * (time.perf_counter() - start))
-    return float(np.median(taken[3:]))
+    return float(np.median(taken[1:]))
 
 
 def _constants(found: Result, subjects: int, dim: int, seed: int) -> None:
@@ -151,8 +147,6 @@ def _constants(found: Result, subjects: int, dim: int, seed: int) -> None:
     for kind in KINDS:
         prepared = PreparedSegments()
         search = prepared.search(kind, gallery, lambda old, segment: False)
-        one = _scan_ms(search, probes, 30)
-        start = time.perf_counter()
-        search.scan(probes, SHARPNESS, top_k=10, threads=1)
-        many = 1e3 * (time.perf_counter() - start) / len(probes)
+        one = _scan_ms(search, probes[:1], CONSTANT_CALLS)
+        many = _scan_ms(search, probes, 3) / len(probes)
         found["kinds"].append({"kind": kind, "subjects": subjects, "dim": dim, "one_ms": one, "each_of_64_ms": many})

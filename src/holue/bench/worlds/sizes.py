@@ -52,8 +52,8 @@ class Sizes:
     cluster_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (1_000_000, 128))
     cluster_growth_shape: tuple[int, int] = (200_000, 128)
     cluster_shards: tuple[int, ...] = (1, 2, 4, 8)
-    cluster_calls: int = 200
-    cluster_batch_probes: int = 8192
+    cluster_calls: int = 100
+    cluster_batch_probes: int = 4096
     pause: float = PAUSE
 
     def in_memory(self) -> Sizes:

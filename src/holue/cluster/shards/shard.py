@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holue.cluster.message import Message
-from holue.cluster.shard_file import ShardFile
+from holue.cluster.shards.message import Message
+from holue.cluster.shards.shard_file import ShardFile
 from holue.evidence.evidence import Evidence
 from holue.evidence.link import Link
 from holue.gallery.embeddings import Embeddings, FloatArray

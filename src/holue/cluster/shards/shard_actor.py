@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from holue.artifact.cache_directory import default_cache_directory
 from holue.cluster.engine import ray
-from holue.cluster.message import Message
-from holue.cluster.shard import Shard
-from holue.cluster.shard_file import ShardFile
+from holue.cluster.shards.message import Message
+from holue.cluster.shards.shard import Shard
+from holue.cluster.shards.shard_file import ShardFile
 from holue.evidence.link import Link, cosine_link, power_link
 from holue.evidence.scan import scan
 from holue.gallery.embeddings import FloatArray
