@@ -65,7 +65,8 @@ def test_an_interval_is_students() -> None:
     mean = Mean.of([0.0, 1.0, 2.0])
     assert mean is not None
     assert mean.value == pytest.approx(1.0)
-    assert mean.high - mean.value == pytest.approx(4.302652729911275 / np.sqrt(3))
+    assert mean.half == pytest.approx(4.302652729911275 / np.sqrt(3))
+    assert Mean.of([0.5]) == Mean(0.5, None), "one seed says nothing of the others"
     assert Mean.of([0.5, None]) is None
 
 

@@ -119,7 +119,7 @@ CAUSES: tuple[Cause, ...] = (
         "How good the recogniser is (rank-1)",
         tuple(
             Level(f"{label}", BASE.of_world(best=WORLD.best * factor))
-            for label, factor in (("as fitted", 1.0), ("worse", 0.7))
+            for label, factor in (("as fitted", 1.0), ("worse", 0.7), ("much worse", 0.5))
         ),
     ),
     Cause("wrong-faces", "Mated probes that show somebody else", _times("wrong_face", 0, 1, 4)),

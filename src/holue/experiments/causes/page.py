@@ -59,7 +59,7 @@ def _table(result: CauseResult) -> str:
 def _cell(mean: Mean | None, *, interval: bool = True) -> str:
     if mean is None:
         return "no value"
-    return f"{mean.value:.2f} ± {mean.high - mean.value:.2f}" if interval else f"{mean.value:.2f}"
+    return f"{mean.value:.2f} ± {mean.half:.2f}" if interval and mean.half is not None else f"{mean.value:.2f}"
 
 
 def _figure(result: CauseResult) -> Drawing:
@@ -73,7 +73,7 @@ def _figure(result: CauseResult) -> Drawing:
             ax.errorbar(
                 places,
                 [max(mean.value, LOWEST) for _, mean in known],
-                yerr=[mean.high - mean.value for _, mean in known],
+                yerr=[mean.half or 0.0 for _, mean in known],
                 color=color,
                 marker=marker,
                 markersize=5,

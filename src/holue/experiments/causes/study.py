@@ -41,11 +41,10 @@ Record = dict[str, dict[str, float | None]]
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds, with Student's interval."""
+    """A mean over seeds, with half the width of Student's interval; one seed has none."""
 
     value: float
-    low: float
-    high: float
+    half: float | None
 
     @classmethod
     def of(cls, values: Sequence[float | None]) -> Mean | None:
@@ -55,9 +54,8 @@ class Mean:
             return None
         value = float(known.mean())
         if len(known) < 2:
-            return cls(value, value, value)
-        half = float(student.ppf((1 + LEVEL) / 2, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known)))
-        return cls(value, value - half, value + half)
+            return cls(value, None)
+        return cls(value, float(student.ppf((1 + LEVEL) / 2, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))))
 
 
 @dataclass(frozen=True)
