@@ -232,8 +232,12 @@ def test_sums_are_those_of_the_formulas(rows_of, threads: int) -> None:  # type:
             assert (off < (2e-5 + 1e-6 * a, 1e-5)).all()
 
 
+@pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("rows_of", WORLDS)
-def test_standard_errors_hold(rows_of) -> None:  # type: ignore[no-untyped-def]
+def test_standard_errors_hold(rows_of, sampled: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    if sampled:  # as in a large gallery
+        monkeypatch.setattr(module, "WEIGHED_ROWS", 3000)
+        monkeypatch.setattr(module, "CUT_FROM", 4096)
     rng = np.random.default_rng(6)
     everybody = rows_of(rng, 12_400, 128)
     rows, strangers = everybody[:12_000], everybody[12_000:]
@@ -249,7 +253,8 @@ def test_standard_errors_hold(rows_of) -> None:  # type: ignore[no-untyped-def]
         ):
             within = np.abs(estimate - truth)[kind] <= 3 * error[kind] + 1e-6
             assert (within.mean(axis=0) >= 0.99).all()
-    assert np.median(seen.precision.log_mass_error[:, 1]) < 0.05, "an error that says nothing would hold as well"
+    useful = 0.1 if sampled else 0.05
+    assert np.median(seen.precision.log_mass_error[:, 1]) < useful, "an error that says nothing would hold as well"
 
 
 def test_a_decision_needs_no_more_than_its_threshold_and_says_from_where_the_top_is_certain() -> None:
@@ -266,6 +271,46 @@ def test_a_decision_needs_no_more_than_its_threshold_and_says_from_where_the_top
     certain = exact.top_scores > seen.precision.top_from[:, None]
     np.testing.assert_array_equal(seen.top_index[certain], exact.top_index[certain])
     assert not certain.all()
+
+
+@pytest.mark.parametrize("sharpness", [5.0, 12.0])
+def test_a_sample_of_the_rest_stands_for_all_of_it(sharpness: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(12)
+    rows = random_rows(rng, 40_000, 64)
+    gone = rng.random(len(rows)) < 0.1
+    gallery = BinaryGallery((replace(BinaryPart.of_rows(rows, np.arange(len(rows))), gone=gone),))
+    probes = probes_of(rng, rows, 100)
+    monkeypatch.setattr(module, "CUT_FROM", 4096)
+    whole = scan_binary(probes, gallery, [sharpness], top_k=1, decisive=0.85)
+    monkeypatch.setattr(module, "WEIGHED_ROWS", 4000)
+    monkeypatch.setattr(module, "WEIGHED_SPREAD", 10.0)
+    some = scan_binary(probes, gallery, [sharpness], top_k=1, decisive=0.85)
+    assert whole.precision is not None
+    assert some.precision is not None
+    np.testing.assert_array_equal(some.top_index, whole.top_index)
+    estimated = some.precision.top_from > EVERY_PLACE  # others were scanned exactly
+    assert estimated.sum() > 150
+    added = np.sqrt(some.precision.log_mass_error**2 - whole.precision.log_mass_error**2)[estimated]
+    assert (added > 0).all(), "a sample is less certain"
+    off = (some.log_mass - whole.log_mass)[estimated] / added
+    assert (np.abs(off) < 4).all()
+    assert 0.5 < np.sqrt((off**2).mean()) < 1.5, "and its error is as large as it says"
+
+
+def test_few_probes_list_more_where_the_decision_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(13)
+    rows = random_rows(rng, 70_000, 64)
+    probes = random_rows(rng, 2, 64)
+    monkeypatch.setattr(module, "FEWEST_LISTED", 1000)
+    threshold = 0.7
+    seen = scan_binary(probes, binary(rows), [], top_k=1, decisive=threshold)
+    assert seen.precision is not None
+    assert (seen.precision.top_from > EVERY_PLACE).all(), "without reading all rows"
+    assert (seen.top_scores < threshold).all()
+    monkeypatch.setattr(module, "FEW_PROBES", 0)
+    again = scan_binary(probes, binary(rows), [], top_k=1, decisive=threshold)
+    assert again.precision is not None
+    assert (again.precision.top_from == EVERY_PLACE).any()
 
 
 def test_a_probe_of_which_nothing_can_be_promised_is_scanned_exactly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,8 @@ PROBES_PER_PASS = 32
 """Probes that read the codes together."""
 FEWEST_LISTED, LISTED_SHARE = 4096, 1 / 64
 """Rows a probe may list, at least and of all."""
+FEW_PROBES, FEW_LISTED_SHARE = 4, 1 / 8
+"""So many probes may list more, where the decision asks for it: scoring an eighth of the rows takes less than reading all."""
 SCORED_FIRST = 256
 """Rows that are scored in any case, at least."""
 SCORED_SHARE = 1 / 256
@@ -221,8 +223,12 @@ class _Pass:
         """What every worker lists and weighs, and the sample that was weighed."""
         n, workers = len(self.probes), self.workers
         wanted = int(max(FEWEST_LISTED, self.n_rows * LISTED_SHARE))
-        capacity = 2 * (wanted // workers) + 2 * ROWS_AT_ONCE
         cut, spread = self._first_cut(1.5 * wanted / self.n_rows)
+        if n <= FEW_PROBES and self.decisive is not None and (cut > self.decisive).any():
+            wanted = int(max(wanted, self.n_rows * FEW_LISTED_SHARE))
+            below = np.nextafter(np.float32(self.decisive), np.float32(-np.inf))
+            cut = np.maximum(self._first_cut(1.5 * wanted / self.n_rows)[0], np.minimum(cut, below))
+        capacity = 2 * (wanted // workers) + 2 * ROWS_AT_ONCE
         sharpness = self.sharpness[self.weighed >= 0]
         even = (sharpness <= WEIGHED_SPREAD / max(spread, 1e-9)).all()
         places = sample_places(WEIGHED_ROWS / self.n_rows if even else 1.0)
