@@ -3,7 +3,7 @@
 The authors' own runs on IJB-C and IJB-B (not HolUE) give the threshold, DIR and the counts of every kind of error at four FPIRs,
 and how many of each are left when up to 30 % of the probes are filtered by SCF or by the acceptance score. The constants below
 were found by random search and by hand until simulated galleries and probes of the same counts came near those numbers; no
-number of HolUE was looked at. ``docs/why-the-level-differs.md`` has the fit. What a world is made of:
+number of HolUE was part of it. ``docs/why-the-level-differs.md`` has the fit. What a world is made of:
 
     people        lean to one of some groups; a few strangers have a look-alike in the gallery, very few are enrolled themselves
     quality       a probe keeps a share A of its person's direction; most are good, some middling, few broken
