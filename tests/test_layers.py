@@ -56,6 +56,16 @@ def test_imports_point_down_only() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_private_names_stay_in_their_module() -> None:
+    wrong = []
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "holue":
+                private = [alias.name for alias in node.names if alias.name.startswith("_") and alias.name[:2] != "__"]
+                wrong += [f"{path.relative_to(ROOT)}:{node.lineno} imports {name} of {node.module}" for name in private]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_every_package_has_a_floor() -> None:
     names = {p.name for p in ROOT.iterdir() if p.is_dir() and (p / "__init__.py").exists()}
     assert names <= set(FLOOR_OF), f"give {names - set(FLOOR_OF)} a floor"

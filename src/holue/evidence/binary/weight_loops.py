@@ -20,7 +20,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _INDEX
+from holue.evidence.kernels.exponential_sums import INDEX
 from holue.evidence.kernels.simd import (
     INT64,
     LONG_VECTOR_LENGTH,
@@ -94,7 +94,7 @@ def _weigh_vectors_of(generate_rows, n_numbers):
 
         single = types.float32
         own = types.UniTuple(single, n_numbers)
-        return types.UniTuple(single, N_SUMS)(first, second, third, fourth, _INDEX, single, single, own), generate
+        return types.UniTuple(single, N_SUMS)(first, second, third, fourth, INDEX, single, single, own), generate
 
     return weigh_vectors
 

@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.kernels.exponential_sums import (
-    _ANY_ORDER,
-    _LINE,
-    _LOWEST,
+    ANY_ORDER,
     CHUNK,
+    LEAST_EXPONENT,
+    LINE,
     PROBES_ROW_BY_ROW,
     ROW_TILE_PROBES,
     RunningSums,
-    _maximum_of_two,
-    _power_of_two,
+    maximum_of_two,
     multiply,
+    power_of_two,
     sweep,
 )
 from holue.evidence.kernels.simd import VECTOR_LENGTH
@@ -89,12 +89,12 @@ def visitors_of(near):
     return visitors, firsts
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 def _load_into_cache(vectors, begin, end):
     """Read a float of every cache line of these rows in order, as memory likes best: the products find them in the cache."""
     total = np.float32(0.0)
     for row in range(begin, end):
-        for t in range(0, vectors.shape[1], _LINE):
+        for t in range(0, vectors.shape[1], LINE):
             total += vectors[row, t]
     return total
 
@@ -148,22 +148,22 @@ def visit(probes, vectors, places, gone, starts, visitors, firsts, sums):
     return loaded
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 def _select(near, means, scatter, lift, expansion, square, expand, squares):
     """What a sampled row stands for, and what makes its square a variance: 0 for lists that are near.
 
     Returns the highest ``s̄ + lift·v`` of the others.
     """
-    highest = _LOWEST
+    highest = LEAST_EXPONENT
     for number in range(near.shape[0]):
         there = _ONE - np.float32(near[number])
         expand[number] = there * expansion[number]
         squares[number] = there * square[number]
-        highest = _maximum_of_two(highest, means[number] + lift * scatter[number] + (there - _ONE) * -_LOWEST)
+        highest = maximum_of_two(highest, means[number] + lift * scatter[number] + (there - _ONE) * -LEAST_EXPONENT)
     return highest
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 def _expect(means, expand, squares, counts, scatter, elongation, a, top, weights, moments):
     """Mass, moment and sampling variance of far lists of normal scores, and the expected weight and moment in each list.
 
@@ -173,25 +173,25 @@ def _expect(means, expand, squares, counts, scatter, elongation, a, top, weights
     mass, moment, variance = np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for number in range(means.shape[0]):
         lift = a * elongation * scatter[number]
-        h = _power_of_two(_maximum_of_two((a * (means[number] + _HALF * lift) - top) * _TO_BITS, _LOWEST))
+        h = power_of_two(maximum_of_two((a * (means[number] + _HALF * lift) - top) * _TO_BITS, LEAST_EXPONENT))
         spread = a * lift
         weights[number] = h
         moments[number] = h * (means[number] + lift)
         rows = expand[number] * counts[number]
         mass += rows * h
         moment += rows * moments[number]
-        variance += squares[number] * counts[number] * h * h * (_power_of_two(spread * _TO_BITS) - _ONE - spread)
+        variance += squares[number] * counts[number] * h * h * (power_of_two(spread * _TO_BITS) - _ONE - spread)
     return mass, moment, variance
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 def _add_level(scores, means, weights, moments, expand, squares, a, top):
     """One sampled row of each list: by how much mass and moment exceed what is expected, and the squares of that."""
     total, moment = np.float32(0.0), np.float32(0.0)
     xx, xy, yy = np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for number in range(scores.shape[0]):
         score = scores[number]
-        weight = _power_of_two(_maximum_of_two((a * score - top) * _TO_BITS, _LOWEST))
+        weight = power_of_two(maximum_of_two((a * score - top) * _TO_BITS, LEAST_EXPONENT))
         below = score - means[number]
         h = weights[number]
         u = weight - h - a * h * below
@@ -287,18 +287,18 @@ def _truncated(counts, places, deviations, top, a):
     return log_total, mean
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 def _range_of_means(near, means):
     """The lowest and the highest mean of the lists that are not near; 2 and −2 where all are."""
     lowest, highest = np.float32(2.0), np.float32(-2.0)
     for number in range(near.shape[0]):
         aside = np.float32(near[number]) * np.float32(4.0)
-        lowest = -_maximum_of_two(-lowest, -means[number] - aside)
-        highest = _maximum_of_two(highest, means[number] - aside)
+        lowest = -maximum_of_two(-lowest, -means[number] - aside)
+        highest = maximum_of_two(highest, means[number] - aside)
     return lowest, highest
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 def _assign(near, means, lowest, per_bin, bins):
     """The bin of every list's mean, and the one after the last for the lists that are near."""
     for number in range(near.shape[0]):

@@ -56,12 +56,12 @@ ROW_TILE_SUBJECTS, ROW_TILE_PROBES = 4, 3
 PROBES_ROW_BY_ROW = 5
 """Up to so many probes the memory is slower than multiplying them one by one with each row it brings; measured."""
 
-_LOWEST = np.float32(-125.0)  # the least exponent of which 2^r · 2^f is a normal float32
+LEAST_EXPONENT = np.float32(-125.0)  # the least exponent of which 2^r · 2^f is a normal float32
 _C0, _C1, _C2, _C3, _C4, _C5 = (np.float32(c) for c in POWER_POLYNOMIAL)
 _BIAS, _FRACTION_BITS = np.int32(127), np.int32(23)  # of the float32 format
-_LINE = 16  # float32 in a cache line
-_INDEX = types.intp
-_ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over SIMD vectors
+LINE = 16  # float32 in a cache line
+INDEX = types.intp
+ANY_ORDER = {"reassoc", "contract", "nsz", "nnan", "ninf", "arcp"}  # sums may be split over SIMD vectors
 
 
 class RunningSums(NamedTuple):
@@ -76,7 +76,7 @@ class RunningSums(NamedTuple):
 
 
 @intrinsic
-def _maximum_of_two(typing_context, left, right):
+def maximum_of_two(typing_context, left, right):
     """The greater of two float32. Python's ``max`` is honest about NaN, and for that reason is not vectorised."""
 
     def generate(context, builder, signature, arguments):
@@ -86,16 +86,17 @@ def _maximum_of_two(typing_context, left, right):
     return types.float32(types.float32, types.float32), generate
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _maximum(row):
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
+def row_maximum(row):
+    """The greatest value of a row."""
     best = row[0]
     for j in range(row.shape[0]):
-        best = _maximum_of_two(best, row[j])
+        best = maximum_of_two(best, row[j])
     return best
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
-def _power_of_two(exponent):
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
+def power_of_two(exponent):
     """``2^x`` for ``x`` in −126 … 0, in float32."""
     whole = np.rint(exponent)
     f = exponent - whole
@@ -104,7 +105,7 @@ def _power_of_two(exponent):
 
 
 @njit(cache=True, nogil=True)
-def _insert(row, numbers, top_scores, top_index):
+def insert_top(row, numbers, top_scores, top_index):
     """Insert the scores of some numbers into one probe's running top; an equal score never displaces a smaller number."""
     last = top_scores.shape[0] - 1
     worst = top_scores[last]
@@ -152,12 +153,12 @@ def absorb_cosines(scores, width, numbers, sums):
     for i in range(top_scores.shape[0]):
         for begin in range(0, width, CHUNK):
             row = scores[i, begin : min(begin + CHUNK, width)]
-            best = _maximum(row)
+            best = row_maximum(row)
             if top_k > 0 and best >= top_scores[i, top_k - 1]:
                 for at in range(0, row.shape[0], GROUP):
                     group = row[at : min(at + GROUP, row.shape[0])]
-                    if _maximum(group) >= top_scores[i, top_k - 1]:
-                        _insert(group, numbers[begin + at :], top_scores[i], top_index[i])
+                    if row_maximum(group) >= top_scores[i, top_k - 1]:
+                        insert_top(group, numbers[begin + at :], top_scores[i], top_index[i])
             if best > peak[i]:
                 peak[i] = best
                 for t in range(slope.shape[0]):
@@ -199,7 +200,7 @@ def _tile(typing_context, block, row, last, probes, i, length, scores, j):
             save(builder, add_each(builder, [builder.load(total) for total in own]), place, j)
         return context.get_dummy_value()
 
-    return types.void(block, _INDEX, _INDEX, probes, _INDEX, _INDEX, scores, _INDEX), generate
+    return types.void(block, INDEX, INDEX, probes, INDEX, INDEX, scores, INDEX), generate
 
 
 @intrinsic
@@ -209,12 +210,12 @@ def _prefetch_rows(typing_context, block, row, last):
     def generate(context, builder, signature, arguments):
         block, row, last = arguments
         starts, width = row_starts(context, builder, signature.args[0], block, row, ROW_TILE_SUBJECTS, last)
-        with cgutils.for_range_slice(builder, INT64(0), width, INT64(_LINE)) as (t, _):
+        with cgutils.for_range_slice(builder, INT64(0), width, INT64(LINE)) as (t, _):
             for start in starts:
                 prefetch(builder, builder.gep(start, [t]), 0)
         return context.get_dummy_value()
 
-    return types.void(block, _INDEX, _INDEX), generate
+    return types.void(block, INDEX, INDEX), generate
 
 
 @njit(cache=True, nogil=True)
@@ -266,7 +267,7 @@ def add_top(scores, numbers, top_scores, top_index):
         for i in range(scores.shape[0]):
             for j in range(scores.shape[1]):
                 if numbers[i, j] >= 0:
-                    _insert(scores[i, j : j + 1], numbers[i, j : j + 1], top_scores[i], top_index[i])
+                    insert_top(scores[i, j : j + 1], numbers[i, j : j + 1], top_scores[i], top_index[i])
 
 
 @njit(cache=True, nogil=True)
@@ -274,7 +275,7 @@ def absorb_top(scores, numbers, top_scores, top_index):
     """Insert a block's scores, of any precision, into the running top."""
     if top_scores.shape[1] > 0:
         for i in range(scores.shape[0]):
-            _insert(scores[i], numbers, top_scores[i], top_index[i])
+            insert_top(scores[i], numbers, top_scores[i], top_index[i])
 
 
 @njit(cache=True, nogil=True)

@@ -22,7 +22,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _INDEX, _LINE, CHUNK, RunningSums, absorb_living
+from holue.evidence.kernels.exponential_sums import CHUNK, INDEX, LINE, RunningSums, absorb_living
 from holue.evidence.kernels.holes import find_holes
 from holue.evidence.kernels.row_products import floats, halves
 from holue.evidence.kernels.simd import (
@@ -65,9 +65,9 @@ def are_fastest() -> bool:
 def panel_scratch(dim: int, dtype: type[Number]) -> npt.NDArray[Number]:
     """A scratch buffer for the panels of one chunk (panels, d, subjects of a panel), aligned to cache lines."""
     shape = CHUNK // PANEL_SUBJECTS, dim, PANEL_SUBJECTS
-    scratch = np.empty(int(np.prod(shape)) + _LINE, dtype=dtype)
-    skipped = -(scratch.ctypes.data // scratch.itemsize) % _LINE
-    return scratch[skipped : skipped + len(scratch) - _LINE].reshape(shape)
+    scratch = np.empty(int(np.prod(shape)) + LINE, dtype=dtype)
+    skipped = -(scratch.ctypes.data // scratch.itemsize) % LINE
+    return scratch[skipped : skipped + len(scratch) - LINE].reshape(shape)
 
 
 def pack_probes(probes: npt.NDArray[Number]) -> npt.NDArray[Number]:
@@ -114,7 +114,7 @@ def _pack_eight_rows(typing_context, block, row, last, length, panels, panel, pl
                 save(builder, vector, target, at)
         return context.get_dummy_value()
 
-    return types.void(block, _INDEX, _INDEX, _INDEX, panels, _INDEX, _INDEX), generate
+    return types.void(block, INDEX, INDEX, INDEX, panels, INDEX, INDEX), generate
 
 
 def _tile_multiplier(prefetching):
@@ -164,7 +164,7 @@ def _tile_multiplier(prefetching):
         return context.get_dummy_value()
 
     def tile(typing_context, panels, panel, tiles, tile, begin, end, scores, i, j, block, row, byte):
-        kinds = panels, _INDEX, tiles, _INDEX, _INDEX, _INDEX, scores, _INDEX, _INDEX, block, _INDEX, _INDEX
+        kinds = panels, INDEX, tiles, INDEX, INDEX, INDEX, scores, INDEX, INDEX, block, INDEX, INDEX
         return types.void(*kinds), generate
 
     return intrinsic(tile)

@@ -20,13 +20,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from holue.evidence.kernels.exponential_sums import (
-    _ANY_ORDER,
-    _INDEX,
+    ANY_ORDER,
     CHUNK,
-    _insert,
-    _maximum,
-    _maximum_of_two,
-    _power_of_two,
+    INDEX,
+    insert_top,
+    maximum_of_two,
+    power_of_two,
+    row_maximum,
 )
 from holue.evidence.kernels.set_bits import BITS, first_bit, higher
 from holue.evidence.kernels.simd import (
@@ -65,14 +65,14 @@ _LEAST = np.finfo(np.float32).min
 _STEP = 4 * VECTOR_LENGTH  # scores weighed side by side
 
 
-@njit(cache=True, nogil=True, fastmath=_ANY_ORDER)
+@njit(cache=True, nogil=True, fastmath=ANY_ORDER)
 def _weigh_with_errors(row, errors, peak, slope):
     """The seven sums of a few scores."""
     mass = moment = second_moment = np.float32(0.0)
     square_mass = square_moment = square_second_moment = error_mass = np.float32(0.0)
     for j in range(row.shape[0]):
         x = row[j] - peak
-        w = _power_of_two(_maximum_of_two(slope * x, _LOWEST))
+        w = power_of_two(maximum_of_two(slope * x, _LOWEST))
         xw = x * w
         mass += w
         moment += xw
@@ -120,7 +120,7 @@ def _weigh_vectors(typing_context, row, errors, end, peak, slope, lowest):
         return context.make_tuple(builder, signature.return_type, results)
 
     single = types.float32
-    return types.UniTuple(single, N_SUMS)(row, errors, _INDEX, single, single, single), generate
+    return types.UniTuple(single, N_SUMS)(row, errors, INDEX, single, single, single), generate
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -188,7 +188,7 @@ def _round_to_keys(row, errors, keys):
         key = row[j] + errors[j]
         keys[j] = key
         row[j] = key - errors[j]
-        most = _maximum_of_two(most, key)
+        most = maximum_of_two(most, key)
     return most
 
 
@@ -212,7 +212,7 @@ def absorb_scores(scores, width, errors, numbers, places, scratch, bounded):
             if most > keys[i, last]:
                 _list(scratch, size, numbers, places[start:], i, keys, subjects)
             if most > peak[i]:
-                best = _maximum(row)
+                best = row_maximum(row)
                 if best > peak[i]:
                     if peak[i] > -np.inf:
                         lift(sums[i], sharpness, best - peak[i])
@@ -246,7 +246,7 @@ def combine(bounded, other):
     other_keys, other_subjects, _, _, other_peak, other_sums = other
     for i in range(keys.shape[0]):
         for j in range(other_keys.shape[1]):
-            _insert(other_keys[i, j : j + 1], other_subjects[i, j : j + 1], keys[i], subjects[i])
+            insert_top(other_keys[i, j : j + 1], other_subjects[i, j : j + 1], keys[i], subjects[i])
         if other_peak[i] > peak[i]:
             if peak[i] > -np.inf:
                 lift(sums[i], sharpness, other_peak[i] - peak[i])

@@ -16,7 +16,7 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _INDEX, CHUNK, multiply
+from holue.evidence.kernels.exponential_sums import CHUNK, INDEX, multiply
 from holue.evidence.kernels.holes import fill_holes, find_holes, move_columns
 from holue.evidence.kernels.packed_panels import PANEL_PROBES, PROBES_PER_PASS, multiply_panels, pack_panels
 from holue.evidence.kernels.row_products import halves, multiply_rows
@@ -73,7 +73,7 @@ def _unpack(typing_context, codes, row, scratch, at):
             save(builder, halves(builder, start, t), place, t)
         return context.get_dummy_value()
 
-    return types.void(codes, _INDEX, scratch, _INDEX), generate
+    return types.void(codes, INDEX, scratch, INDEX), generate
 
 
 @njit(cache=True, nogil=True)

@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.kernels.exponential_sums import _INDEX, CHUNK
+from holue.evidence.kernels.exponential_sums import CHUNK, INDEX
 from holue.evidence.kernels.packed_panels import (
     PANEL_PROBES,
     PANEL_SUBJECTS,
@@ -45,7 +45,7 @@ from holue.sphere.compiled import njit
 
 _SHORTS, _MANY_INTS = ir.VectorType(ir.IntType(16), 16), ir.VectorType(INT32, 16)
 _BYTES, _PAIRS = ir.VectorType(ir.IntType(8), 16), ir.VectorType(ir.IntType(16), 8)
-_LINE = 64  # bytes
+LINE = 64  # bytes
 _AHEAD = 4096  # bytes between what is unpacked and what is prefetched; measured
 
 
@@ -71,7 +71,7 @@ def _pack_eight_rows(typing_context, codes, row, last, panels, panel, place):
         target = builder.gep(view.data, [builder.add(builder.mul(panel, size), place)])
         with cgutils.for_range_slice(builder, INT64(0), width, INT64(16)) as (t, _):
             # The rows lie one after another, so what comes next is a line further with every 64 bytes read here.
-            for line in range(0, VECTOR_LENGTH * 16, _LINE):
+            for line in range(0, VECTOR_LENGTH * 16, LINE):
                 prefetch(builder, builder.gep(starts[0], [builder.mul(t, INT64(VECTOR_LENGTH))]), _AHEAD + line)
             pairs = [builder.bitcast(load(builder, start, t, _BYTES), _PAIRS) for start in starts]
             for number, pair in enumerate(transposed(builder, pairs)):
@@ -80,7 +80,7 @@ def _pack_eight_rows(typing_context, codes, row, last, panels, panel, place):
                 save(builder, wide, target, at)
         return context.get_dummy_value()
 
-    return types.void(codes, _INDEX, _INDEX, panels, _INDEX, _INDEX), generate
+    return types.void(codes, INDEX, INDEX, panels, INDEX, INDEX), generate
 
 
 @intrinsic
@@ -130,7 +130,7 @@ def _multiply_tile(typing_context, panels, panel, probes, tile, scales, steps, s
                 save(builder, builder.fmul(builder.sitofp(builder.load(total), FLOATS), factor), place, at)
         return context.get_dummy_value()
 
-    result = types.void(panels, _INDEX, probes, _INDEX, scales, steps, scores, _INDEX, _INDEX)
+    result = types.void(panels, INDEX, probes, INDEX, scales, steps, scores, INDEX, INDEX)
     return result, generate
 
 
