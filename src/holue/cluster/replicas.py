@@ -6,11 +6,10 @@ A shard is a detached actor of Ray with a name, so it outlives who started it, a
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from holue.cluster.engine import ray
-from holue.cluster.placement import Place
+from holue.cluster.placement import Place, asked_first
 from holue.cluster.replica import Failures, Replica
 from holue.cluster.shards.shard_actor import ShardActor
 
@@ -40,7 +39,7 @@ class Replicas:
         return sorted(self._at)
 
     def of(self, shard: int) -> Sequence[Replica]:
-        """The replicas of a shard, the one to ask first at the beginning; as many shards have theirs on each node as can be."""
+        """The replicas of a shard, the one to ask first at the beginning."""
         return self._of.get(shard, ())
 
     def find(self, alive: set[str]) -> None:
@@ -80,14 +79,8 @@ class Replicas:
         ray().kill(replica.handle, no_restart=True)
 
     def _sort(self) -> None:
-        of: dict[int, list[Replica]] = {}
-        first: Counter[str] = Counter()
-        for replica in self:
-            of.setdefault(replica.shard, []).append(replica)
-        for some in of.values():
-            some.sort(key=lambda one: (first[one.node], one.node))
-            first[some[0].node] += 1
-        self._of = {shard: tuple(some) for shard, some in of.items()}
+        at = dict(self._at)  # another thread may change it
+        self._of = {shard: tuple(at[shard, node] for node in some) for shard, some in asked_first(at).items()}
 
     def _names(self) -> list[tuple[int, int, str]]:
         found = []
