@@ -17,7 +17,7 @@ from holue.cluster.shards.stripes import of_shard
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Numbers
 
-UNDER_WAY = 64
+MESSAGES_UNDER_WAY = 64
 """Messages that may be on their way at once: about 4 MB."""
 PATIENCE = 60.0
 """Seconds that a message may take."""
@@ -79,7 +79,7 @@ def _send(replica: Replica, messages: Iterator[Message]) -> None:
     under_way: deque[Future[Any]] = deque()
     for message in messages:
         under_way.append(replica.call("receive", message))
-        if len(under_way) > UNDER_WAY:
+        if len(under_way) > MESSAGES_UNDER_WAY:
             under_way.popleft().result(PATIENCE)
     while under_way:
         replica.answered(tuple(under_way.popleft().result(PATIENCE)))
