@@ -38,8 +38,9 @@ def test_larger_galleries_are_reckoned_from_the_constants() -> None:
     assert "A call takes 3.0 ms, and " in text
     assert "500 µs of the asking" in text
     exact = next(line for line in lines if line.startswith("| 1e8 | exact"))
-    # 1e8 × 512 bytes, twice: 102.4 GB on 3 machines, so 24 shards of 4.17e6 subjects: 6 ms × 20.8, and 3 + 12 ms of calls.
-    assert [cell.strip() for cell in exact.split("|")[3:10]] == ["102 GB", "3", "24", "140", "15", "96", "6 min"]
+    # 1e8 × 512 bytes, twice: 102.4 GB on 3 machines, so 3 shards of 16 threads, each for 2.08e6 subjects: 6 ms × 10.4, and
+    # 3 + 1.5 ms of calls.
+    assert [cell.strip() for cell in exact.split("|")[3:10]] == ["102 GB", "3", "3", "67", "4", "96", "6 min"]
     codes = next(line for line in lines if line.startswith("| 1e8 | int8"))
     assert codes.split("|")[4].strip() == "2"
 
