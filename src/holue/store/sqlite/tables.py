@@ -25,17 +25,17 @@ class Tables:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._counters: tuple[int, int, int] | None = (
-            None  # version, next subject, next sample: while this writer has a transaction
-        )
+        # Version, next subject, next sample: while this writer has a transaction, and as its last one left them.
+        self._counters: tuple[int, int, int] | None = None
+        self._left: tuple[int, int, int] | None = None
 
     def begin(self) -> None:
         """The writer has begun a transaction: nobody else can change the counters."""
-        self._counters = self._read_counters()
+        self._counters = self._left or self._read_counters()
 
-    def end(self) -> None:
-        """The transaction is over."""
-        self._counters = None
+    def end(self, *, only_writer: bool = False) -> None:
+        """The transaction is over; what it left is what the next one finds, if nobody else ever writes."""
+        self._counters, self._left = None, self._counters if only_writer else None
 
     def known(self, ids: Sequence[SubjectId]) -> dict[SubjectId, Subject]:
         """Those of the ids that are enrolled."""
