@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from holue.evidence.binary.part import BinaryPart, binary_rows
+from holue.evidence.binary.bits_needed import ONE_BIT_UP_TO, share_to_score
+from holue.evidence.binary.part import BinaryPart
 from holue.evidence.binary.scan import BinaryGallery, scan_binary
 from holue.evidence.scan import scan
 from holue.gallery.segment import Segment
@@ -30,9 +31,13 @@ LEAST_REST = 0.05
 
 
 def binary_segment(segment: Segment) -> BinaryPart:
-    """The codes of all rows of a segment, with what their errors share."""
-    part = binary_rows(segment)
-    return part if len(part) < FEWEST_ROWS else learned(part)
+    """The codes of all rows of a segment, of as many bits as its rows need, with what their errors share."""
+    rows, numbers = segment.directions, segment.numbers
+    if len(rows) < FEWEST_ROWS:
+        return BinaryPart.of_rows(rows, numbers)
+    share = share_to_score(rows)
+    part = learned(BinaryPart.of_rows(rows, numbers, planes=1 if share <= ONE_BIT_UP_TO else 2))
+    return replace(part, one_bit_share=share)
 
 
 def learned(part: BinaryPart) -> BinaryPart:
