@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from holue.evidence.binary.bits_needed import ONE_BIT_UP_TO, share_to_score
+from holue.evidence.binary.bits_needed import shares_to_score
 from holue.evidence.binary.part import BinaryPart
 from holue.evidence.binary.scan import BinaryGallery, scan_binary
 from holue.evidence.scan import scan
@@ -35,9 +35,9 @@ def binary_segment(segment: Segment) -> BinaryPart:
     rows, numbers = segment.directions, segment.numbers
     if len(rows) < FEWEST_ROWS:
         return BinaryPart.of_rows(rows, numbers)
-    share = share_to_score(rows)
-    part = learned(BinaryPart.of_rows(rows, numbers, planes=1 if share <= ONE_BIT_UP_TO else 2))
-    return replace(part, one_bit_share=share)
+    shares = shares_to_score(rows)
+    part = learned(BinaryPart.of_rows(rows, numbers, shares.planes))
+    return replace(part, one_bit_share=shares.one_bit)
 
 
 def learned(part: BinaryPart) -> BinaryPart:
