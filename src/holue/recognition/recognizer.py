@@ -87,8 +87,8 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     threads : int or None
         Threads of a gallery scan; None for all cores.
     search : "auto", "exact", "float16", "int8", "binary" or "approximate"
-        How the enrolled gallery is read; "auto" reads small ones exactly, and chooses a faster way for large ones by their size and
-        what it measures on their rows, in the background (``search_report`` says why). Calibration reads exactly.
+        How the enrolled gallery is read; "auto" reads small ones exactly, and chooses a faster way for large ones by their size
+        and what it measures on their rows, in the background (``search_report`` says why). Calibration reads exactly.
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
         :class:`holue.recognition.risk.controller.RiskController` finds a threshold with a guarantee; None filters nothing else.

@@ -1,8 +1,8 @@
 """PreparedSegments: the codes or lists of segments, each made once, whichever version of the gallery asks.
 
 Where nothing of a gallery is prepared yet (its first question), the question waits for it, if this way to read was asked for by
-name. Later, and with "auto", a question uses what there is, reads other segments exactly, and has them prepared in the background. Segments that are better merged are merged there too: the
-merged one takes their place once it is prepared.
+name. Later, and with "auto", a question uses what there is, reads other segments exactly, and has them prepared in the
+background. Segments that are better merged are merged there too: the merged one takes their place once it is prepared.
 """
 
 from __future__ import annotations
