@@ -46,7 +46,7 @@ MISSED = 1e-6
 """At most the probability that a probe's top, or its decision, is not that of an exact scan."""
 PROBES_PER_PASS = 32
 """Probes that read the codes together."""
-FEWEST_LISTED, LISTED_SHARE = 4096, {1: 1 / 64, 2: 1 / 512}
+FEWEST_LISTED, LISTED_SHARE = 1024, {1: 1 / 64, 2: 1 / 512}
 """Rows a probe may list, at least and of all, by the bits per coordinate."""
 FEW_PROBES, FEW_LISTED_SHARE = 4, 1 / 8
 """So many probes may list more, where the decision asks for it: scoring an eighth of the rows takes less than reading all."""
@@ -60,7 +60,7 @@ LOWER_DEVIATIONS = 4.0
 """The best score is hardly ever so many deviations below the best estimate."""
 STEEP = 3.0
 """Sharpness times deviation from which a row's estimate says too little about its weight."""
-CUT_FROM, CUT_BLOCKS = 65_536, 16
+CUT_FROM, CUT_BLOCKS = 4096, 16
 """From so many rows on a first cut is taken from so many blocks."""
 WEIGHED_ROWS, SAMPLE_ERROR = 65_536, 0.01
 """Rows that are weighed in a larger gallery, and more where the sample's own relative error would be above this."""
