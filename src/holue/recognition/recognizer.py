@@ -84,8 +84,8 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     threads : int or None
         Threads of a gallery scan; None for all cores.
     search : "auto", "exact", "float16", "int8", "binary" or "approximate"
-        How the enrolled gallery is read; "auto" chooses by its size (``search_report`` says why), and reads small ones exactly.
-        Calibration reads exactly.
+        How the enrolled gallery is read; "auto" reads small ones exactly, and chooses a faster way for large ones by their size
+        and what it measures on their rows, in the background (``search_report`` says why). Calibration reads exactly.
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
         :class:`holue.recognition.risk.controller.RiskController` finds a threshold with a guarantee; None filters nothing else.
@@ -125,7 +125,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         hold: Hold = "fpir",
         weighting: str = "uniform",
         threads: int | None = None,
-        search: SearchKind = "exact",
+        search: SearchKind = "auto",
         filter_below: float | None = None,
         embedding_model: str | None = None,
     ) -> None:

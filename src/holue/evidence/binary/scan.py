@@ -46,8 +46,8 @@ MISSED = 1e-6
 """At most the probability that a probe's top, or its decision, is not that of an exact scan."""
 PROBES_PER_PASS = 32
 """Probes that read the codes together."""
-FEWEST_LISTED, LISTED_SHARE = 4096, 1 / 64
-"""Rows a probe may list, at least and of all."""
+FEWEST_LISTED, LISTED_SHARE = 1024, {1: 1 / 64, 2: 1 / 512}
+"""Rows a probe may list, at least and of all, by the bits per coordinate."""
 FEW_PROBES, FEW_LISTED_SHARE = 4, 1 / 8
 """So many probes may list more, where the decision asks for it: scoring an eighth of the rows takes less than reading all."""
 SCORED_FIRST = 256
@@ -60,11 +60,10 @@ LOWER_DEVIATIONS = 4.0
 """The best score is hardly ever so many deviations below the best estimate."""
 STEEP = 3.0
 """Sharpness times deviation from which a row's estimate says too little about its weight."""
-CUT_FROM, CUT_BLOCKS = 65_536, 16
+CUT_FROM, CUT_BLOCKS = 4096, 16
 """From so many rows on a first cut is taken from so many blocks."""
-WEIGHED_ROWS, WEIGHED_SPREAD = 65_536, 1.5
-"""Rows that are weighed in a larger gallery, where sharpness times the spread of keys is at most so much: the sample's own
-relative error is then below 0.01."""
+WEIGHED_ROWS, SAMPLE_ERROR = 65_536, 0.01
+"""Rows that are weighed in a larger gallery, and more where the sample's own relative error would be above this."""
 NO_WEIGHT = 21.0
 """Nats below everything: what is not listed is not weighed where all of it together would be less."""
 
@@ -88,10 +87,9 @@ class BinaryGallery:
 
     @property
     def typical_deviation(self) -> float:
-        """The mean of the parts' typical deviations, by their rows."""
-        return float(
-            np.average([float(part.typical[1]) for part in self.parts], weights=[len(part) for part in self.parts])
-        )
+        """The root of the mean square of the parts' typical deviations, by their rows."""
+        squares = [float(part.typical[1]) ** 2 for part in self.parts]
+        return float(np.sqrt(np.average(squares, weights=[len(part) for part in self.parts])))
 
 
 def scan_binary(
@@ -156,9 +154,9 @@ class _Pass:
         self.typical = gallery.typical_deviation
         self.shared = max(part.shared for part in gallery.parts)
         self.mean_factor = max(part.mean_factor for part in gallery.parts)
-        tables = Tables.of(probes)
-        self.beta = np.max([tables.error_in(part) for part in gallery.parts], axis=0)
-        self.read = [self._probes(tables, part) for part in gallery.parts]
+        tables = {planes: Tables.of(probes, planes) for planes in {part.planes for part in gallery.parts}}
+        self.beta = np.max([tables[part.planes].error_in(part) for part in gallery.parts], axis=0)
+        self.read = [self._probes(tables[part.planes], part) for part in gallery.parts]
         y = sharpness * self.typical
         rest = 0.5 * y * y * 0.9 < np.log(max(self.n_rows, 2)) + NO_WEIGHT
         self.weighed = np.where(rest, np.cumsum(rest) - 1, -1)
@@ -222,7 +220,8 @@ class _Pass:
     def _list(self) -> tuple[Listing, npt.NDArray[np.int64]]:
         """What every worker lists and weighs, and the sample that was weighed."""
         n, workers = len(self.probes), self.workers
-        wanted = int(max(FEWEST_LISTED, self.n_rows * LISTED_SHARE))
+        listed_share = LISTED_SHARE[min(part.planes for part in self.gallery.parts)]
+        wanted = int(max(FEWEST_LISTED, self.n_rows * listed_share))
         cut, spread = self._first_cut(1.5 * wanted / self.n_rows)
         if n <= FEW_PROBES and self.decisive is not None and (cut > self.decisive).any():
             wanted = int(max(wanted, self.n_rows * FEW_LISTED_SHARE))
@@ -230,8 +229,7 @@ class _Pass:
             cut = np.maximum(self._first_cut(1.5 * wanted / self.n_rows)[0], np.minimum(cut, below))
         capacity = 2 * (wanted // workers) + 2 * ROWS_AT_ONCE
         sharpness = self.sharpness[self.weighed >= 0]
-        even = (sharpness <= WEIGHED_SPREAD / max(spread, 1e-9)).all()
-        places = sample_places(WEIGHED_ROWS / self.n_rows if even else 1.0)
+        places = sample_places(_rows_to_weigh(float(sharpness.max(initial=0.0)) * spread) / self.n_rows)
 
         def read(worker: int) -> None:
             for number, part in enumerate(self.gallery.parts):
@@ -335,6 +333,15 @@ class _Pass:
             here = (rows >= start) & (rows < start + len(part))
             numbers[here] = part.numbers[rows[here] - start]
         return numbers
+
+
+def _rows_to_weigh(spread: float) -> float:
+    """Rows of a sample whose weights ``e^{ax}`` have a normal exponent of this spread: they vary by ``e^{spread²} − 1``.
+
+    >>> _rows_to_weigh(1.0), _rows_to_weigh(2.0) > 5e5, _rows_to_weigh(np.inf)
+    (65536.0, True, inf)
+    """
+    return np.inf if spread > 20 else max(float(WEIGHED_ROWS), float(np.expm1(spread**2)) / SAMPLE_ERROR**2)
 
 
 def of_worker(listing: Listing, worker: int) -> Listing:
