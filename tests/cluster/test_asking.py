@@ -12,6 +12,7 @@ import pytest
 
 from holue.cluster.asking import UsualTime, ask_all
 from holue.cluster.replica import Replica
+from holue.cluster.shards.packed import whole
 from holue.cluster.shards.shard import Absent
 from holue.errors import InvalidEmbeddingsError
 
@@ -34,7 +35,7 @@ class Handle:
 
         def finish() -> None:
             try:
-                future.set_result(self.answer())
+                future.set_result(whole(self.answer()))
             except Exception as error:
                 future.set_exception(error)
 
@@ -133,3 +134,27 @@ def test_the_first_question_of_its_kind_may_take_longer_but_not_where_nobody_wor
     begin = time.monotonic()
     assert ask(replica(lost), asked_before=False) == {}
     assert time.monotonic() - begin < 1.0
+
+
+def test_hundreds_of_shards_cost_the_process_that_asks_little_each() -> None:
+    class Immediate(Handle):
+        def future(self) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_result(whole("here"))
+            return future
+
+    shards = {n: Replica(n, "n", Immediate(lambda: None), known=("1@0",)) for n in range(800)}
+    usual = UsualTime()
+    usual.note(1, 10.0)
+
+    def seconds(some: int) -> float:
+        begin = time.process_time()
+        found = ask_all(
+            "scan", dict.fromkeys(range(some), ()), lambda n: [shards[n]], lambda _: Future(), "1@0", usual, 1, set()
+        )
+        assert len(found) == some
+        return time.process_time() - begin
+
+    seconds(800)
+    # Eight times the shards take eight times the time; looking at all shards for every answer would take sixty-four times.
+    assert min(seconds(800) for _ in range(5)) < 24 * min(seconds(100) for _ in range(5))

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from holue.cluster.replica import Replica
+from holue.cluster.shards.packed import unpacked
 from holue.cluster.shards.shard import Absent
 from holue.errors import ArtifactError, HolueError
 
@@ -22,9 +25,10 @@ DEADLINE = 5.0
 SLOW = 20.0
 FIRST_DEADLINE = 60.0
 """Seconds for the first question of its kind, as long as somebody works on it: a shard may have to compile its loops."""
-HEDGED_AFTER, HEDGED_LEAST, HEDGED_FIRST = 2.0, 0.02, 1.0
-"""A second replica is asked after twice the usual time, at least 20 ms; after a second while nothing is known yet."""
-PAUSE = 0.02
+HEDGED_AFTER, HEDGED_LEAST, HEDGED_FIRST = 2.0, 0.01, 1.0
+"""A second replica is asked after twice the usual time, at least 10 ms; after a second while nothing is known yet."""
+LOOK_EVERY, HEDGED_LOOKS = 0.02, 4
+"""Seconds between looks at what else could be asked, at most; at least so many looks until a second replica is due."""
 
 
 class UsualTime:
@@ -48,19 +52,65 @@ class UsualTime:
 class _Inquiry:
     """Where the question to one shard stands."""
 
-    replicas: list[Replica]
-    arguments: tuple[Any, ...]
+    shard: int
+    question: tuple[bytes, ...]
     started: dict[Future[Any], tuple[Replica, float]] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)  # ids of replicas that are being asked
     forced: set[int] = field(default_factory=set)  # ids of replicas asked once although they are suspect
     last_start: float = 0.0
-    answer: Any = None
-    done: bool = False
+
+
+@dataclass(eq=False)
+class _Round:
+    """One question to all shards; answers come through ``arrived``, so that waiting for one costs the same among many."""
+
+    method: str
+    replicas_of: Callable[[int], Sequence[Replica]]
+    feed: Callable[[Replica], Future[bool]]
+    version: str
+    hedge: float
+    arrived: SimpleQueue[tuple[_Inquiry, Future[Any]]] = field(default_factory=SimpleQueue)
+
+    def start(self, inquiry: _Inquiry, now: float, *, force: bool) -> None:
+        """Ask another replica where none is being asked, or those that are take too long."""
+        if inquiry.started and now - inquiry.last_start < self.hedge:
+            return
+        replicas = self.replicas_of(inquiry.shard)
+        free = [one for one in replicas if id(one) not in inquiry.asked and not one.suspect]
+        if not free and not inquiry.started and force:
+            free = [one for one in replicas if id(one) not in inquiry.forced]
+            inquiry.forced.update(id(one) for one in free[:1])
+        if not free:
+            return
+        for replica, started in inquiry.started.values():
+            if now - started > self.hedge:
+                replica.suspect = True  # until its late answer, or the next look, says otherwise
+        ready = [one for one in free if self.version in one.known]
+        replica = (ready or free)[0]
+        inquiry.asked.add(id(replica))
+        inquiry.last_start = now
+        try:
+            future = replica.call(self.method, *inquiry.question) if ready else self.feed(replica)
+        except Exception as error:  # whatever Ray raises: the next replica is asked
+            inquiry.asked.discard(id(replica))
+            replica.failed(error)
+            return
+        inquiry.started[future] = replica, now
+        future.add_done_callback(lambda done: self.arrived.put((inquiry, done)))
+
+    def wait(self, seconds: float) -> list[tuple[_Inquiry, Future[Any]]]:
+        """What has arrived since, waiting until something does."""
+        found = []
+        with suppress(Empty):
+            found.append(self.arrived.get(timeout=seconds))
+            while True:
+                found.append(self.arrived.get_nowait())
+        return found
 
 
 def ask_all(
     method: str,
-    questions: Mapping[int, tuple[Any, ...]],
+    questions: Mapping[int, tuple[bytes, ...]],
     replicas_of: Callable[[int], Sequence[Replica]],
     feed: Callable[[Replica], Future[bool]],
     version: str,
@@ -74,91 +124,60 @@ def ask_all(
     deadline = begin + max(DEADLINE, SLOW * (expected or 0.0))
     hedge = HEDGED_FIRST if expected is None else max(HEDGED_LEAST, HEDGED_AFTER * expected)
     last_moment = deadline if expected is not None else max(deadline, begin + FIRST_DEADLINE)
-    inquiries = {shard: _Inquiry([], arguments) for shard, arguments in questions.items()}
+    asking = _Round(method, replicas_of, feed, version, hedge)
+    inquiries = {shard: _Inquiry(shard, question) for shard, question in questions.items()}
+    open_ones, to_start = dict(inquiries), list(inquiries.values())
     answers: dict[int, Any] = {}
+    next_look = begin
     while True:
         now = time.monotonic()
-        for shard, inquiry in inquiries.items():
-            if not inquiry.done:
-                inquiry.replicas = list(replicas_of(shard))
-                _start(method, inquiry, feed, version, now, hedge, shard in given_up)
-        open_ones = {shard: inquiry for shard, inquiry in inquiries.items() if not inquiry.done}
-        for shard in [s for s, one in open_ones.items() if not one.started and s in given_up]:
-            open_ones.pop(shard)  # nobody to wait for
-        under_way = any(inquiry.started for inquiry in open_ones.values())
-        until = last_moment if under_way else deadline
+        if now >= next_look:
+            to_start, next_look = list(open_ones.values()), now + min(hedge / HEDGED_LOOKS, LOOK_EVERY)
+        for inquiry in to_start:
+            asking.start(inquiry, now, force=inquiry.shard not in given_up)
+            if not inquiry.started and inquiry.shard in given_up:
+                open_ones.pop(inquiry.shard)  # nobody to wait for
+        until = last_moment if any(inquiry.started for inquiry in open_ones.values()) else deadline
         if not open_ones or now >= until:
             break
-        futures = [future for inquiry in open_ones.values() for future in inquiry.started]
-        if not futures:
-            time.sleep(PAUSE)
-            continue
-        finished, _ = wait(futures, timeout=min(hedge / 2, until - now, 0.25), return_when=FIRST_COMPLETED)
-        for shard, inquiry in open_ones.items():
-            for future in [one for one in inquiry.started if one in finished]:
-                _finish(future, inquiry, usual, work)
-            if inquiry.done:
-                answers[shard] = inquiry.answer
-                given_up.discard(shard)
-    for shard, inquiry in inquiries.items():
-        if not inquiry.done:
-            given_up.add(shard)
-            for replica, _ in inquiry.started.values():
-                replica.failed("no answer until the deadline")
+        to_start = []
+        for inquiry, future in asking.wait(max(0.0, min(next_look, until) - now)):
+            if inquiry.shard not in open_ones:
+                continue
+            answer = _taken(future, inquiry, usual, work)
+            if answer is None:
+                to_start.append(inquiry)
+            else:
+                answers[inquiry.shard] = answer
+                open_ones.pop(inquiry.shard)
+                given_up.discard(inquiry.shard)
+    for shard in inquiries.keys() - answers.keys():
+        given_up.add(shard)
+        for replica, _ in inquiries[shard].started.values():
+            replica.failed("no answer until the deadline")
     return answers
 
 
-def _start(
-    method: str,
-    inquiry: _Inquiry,
-    feed: Callable[[Replica], Future[bool]],
-    version: str,
-    now: float,
-    hedge: float,
-    given_up: bool,
-) -> None:
-    """Ask another replica where none is being asked, or those that are take too long."""
-    if inquiry.started and now - inquiry.last_start < hedge:
-        return
-    free = [one for one in inquiry.replicas if id(one) not in inquiry.asked and not one.suspect]
-    if not free and not inquiry.started and not given_up:
-        free = [one for one in inquiry.replicas if id(one) not in inquiry.forced]
-        inquiry.forced.update(id(one) for one in free[:1])
-    if not free:
-        return
-    if inquiry.started:
-        for replica, started in inquiry.started.values():
-            if now - started > hedge:
-                replica.suspect = True  # until its late answer, or the next look, says otherwise
-    ready = [one for one in free if version in one.known]
-    replica = (ready or free)[0]
-    inquiry.asked.add(id(replica))
-    inquiry.last_start = now
-    try:
-        future = replica.call(method, *inquiry.arguments) if ready else feed(replica)
-    except Exception as error:  # whatever Ray raises: the next replica is asked
-        inquiry.asked.discard(id(replica))
-        replica.failed(error)
-        return
-    inquiry.started[future] = replica, now
-
-
-def _finish(future: Future[Any], inquiry: _Inquiry, usual: UsualTime, work: int) -> None:
+def _taken(future: Future[Any], inquiry: _Inquiry, usual: UsualTime, work: int) -> Any:
+    """The answer to an inquiry, or None where it has to be asked again: of another replica, or of this one, now fed."""
     replica, started = inquiry.started.pop(future)
     inquiry.asked.discard(id(replica))
+    inquiry.last_start = 0.0
     error = future.exception()
     if isinstance(error, HolueError) and not isinstance(error, ArtifactError | OSError):
         raise error  # the question itself was wrong; another replica would say the same
-    inquiry.last_start = 0.0
     if error is not None:
         replica.failed(error)
-        return
+        return None
     result = future.result()
-    if isinstance(result, Absent):
-        replica.answered(result.known)
-    elif result is False:  # it could not be brought to the version
-        replica.failed("does not take the version")
-    elif result is not True:
-        replica.suspect = False
-        usual.note(work, time.monotonic() - started)
-        inquiry.answer, inquiry.done = result, True
+    if isinstance(result, bool):  # it was fed
+        if not result:
+            replica.failed("does not take the version")
+        return None
+    answer = unpacked([result])
+    if isinstance(answer, Absent):
+        replica.answered(answer.known)
+        return None
+    replica.suspect = False
+    usual.note(work, time.monotonic() - started)
+    return answer

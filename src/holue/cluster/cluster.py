@@ -1,29 +1,27 @@
-"""Cluster: the shards of one gallery on Ray: started, fed, watched and asked by this process, and by others at the same time.
+"""Cluster: the shards of one gallery on Ray: placed, fed, watched and asked by this process, and by others at the same time.
 
-Shards are detached actors with names, so they outlive whoever started them; the next process finds them by name. Ray starts a
-process that died again on its node. Where a node is lost, joins or is drained, ``supervise`` starts and stops replicas; two
-processes that do so at once come to the same names.
+Ray starts a process that died again on its node. Where a node is lost, joins or is drained, ``supervise`` starts and stops
+replicas; two processes that do so at once come to the same names.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
 from holue.cluster.asking import UsualTime, ask_all
-from holue.cluster.engine import ray
 from holue.cluster.feeding import VersionToServe, bring
 from holue.cluster.lost_neighbours import LostNeighbours
 from holue.cluster.nodes import drain, nodes
 from holue.cluster.placement import Place, Placement, placed
-from holue.cluster.replica import Failures, Replica
+from holue.cluster.replica import Replica
+from holue.cluster.replicas import Replicas
 from holue.cluster.shards.shard import version_number
 from holue.cluster.shards.shard_actor import ShardActor
 from holue.cluster.status import ClusterHealth, ReplicaStatus
@@ -32,7 +30,6 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.search.choice import Choice, chosen
 from holue.recognition.search.search import SearchKind
 
-NAME = re.compile(r"shard (\d+) of (\d+) on ([0-9a-f]+)")
 LOOK_EVERY = 0.25
 PLACE_EVERY = 2.0
 """Seconds between looks at replicas that failed, and between looks at the nodes."""
@@ -44,7 +41,7 @@ class Cluster:
     """The shards of the gallery ``identity``; Ray must be connected.
 
     The number of shards is fixed by whoever starts them first, one for each processor of the nodes unless ``n_shards`` says
-    otherwise.
+    otherwise. With fewer each reads with several threads: the processors of all nodes are shared among them.
     """
 
     def __init__(
@@ -57,22 +54,18 @@ class Cluster:
         cache: str | None = None,
         actor: type[ShardActor] = ShardActor,
     ) -> None:
-        self._actor = actor
         self.identity, self.kind, self.n_replicas = identity, kind, replicas
-        self._cache = cache
-        self._replicas: dict[Place, Replica] = {}
         self._lock = threading.Lock()
         self._serving: VersionToServe | None = None
         self._usual: defaultdict[str, UsualTime] = defaultdict(UsualTime)
         self._given_up: set[int] = set()
         self.last_error = ""
-        self.failures = Failures()
         self.lost_neighbours = LostNeighbours()
         self.newest: int | None = None  # the version of the gallery, where none is served from here
         self._being_fed: dict[tuple[int, str], Future[bool]] = {}
         self._stopping = threading.Event()
-        names = self._names()
-        self.n_shards = names[0][1] if names else n_shards or _processors()
+        self._replicas = Replicas(identity, n_shards or _processors(), cache, actor)
+        self.failures = self._replicas.failures
         self._supervisor = threading.Thread(target=self._watch, name="holue-cluster", daemon=True)
 
     # Serving
@@ -111,8 +104,13 @@ class Cluster:
                 left.append((replica.shard, addresses.get(replica.node, replica.node)))
         return left
 
+    @property
+    def n_shards(self) -> int:
+        """Parts of the gallery."""
+        return self._replicas.n_shards
+
     def ask(
-        self, method: str, questions: Mapping[int, tuple[Any, ...]], version: VersionToServe, work: int, way: str = ""
+        self, method: str, questions: Mapping[int, tuple[bytes, ...]], version: VersionToServe, work: int, way: str = ""
     ) -> dict[int, Any]:
         """The answers of the shards that gave one; questions that are asked the same ``way`` take equally long for equal work."""
         usual = self._usual[f"{method} {way}"]
@@ -120,20 +118,15 @@ class Cluster:
         def fed(replica: Replica) -> Future[bool]:
             return self.feed(replica, version)
 
-        return ask_all(method, questions, self.of_shard, fed, version.name, usual, work, self._given_up)
+        return ask_all(method, questions, self._replicas.of, fed, version.name, usual, work, self._given_up)
 
     def chosen(self, kind: SearchKind, gallery: Gallery) -> Choice:
         """How all shards read a version: what was asked for, or what suits the rows of one of them."""
         return chosen(kind, gallery, parts=self.n_shards)
 
-    def of_shard(self, shard: int) -> Sequence[Replica]:
-        """The replicas of a shard; which one comes first differs from shard to shard, so that all nodes work."""
-        found = [replica for (number, _), replica in sorted(self._replicas.items()) if number == shard]
-        return found if shard % 2 == 0 else found[::-1]
-
     def replicas(self) -> list[Replica]:
         """All of them, by shard and node."""
-        return [replica for _, replica in sorted(self._replicas.items())]
+        return list(self._replicas)
 
     def feed(self, replica: Replica, version: VersionToServe) -> Future[bool]:
         """Bring a replica to a version in the background; the same step is under way once only."""
@@ -176,11 +169,12 @@ class Cluster:
     def supervise(self, *, level: bool = False) -> tuple[list[Place], list[Place]]:
         """Start and stop replicas as the nodes are now; returns what was started, and what was stopped."""
         plan = self._plan(level)
-        for shard, node in plan.start:
-            self._start(shard, node)
+        threads = max(1, _processors() // self.n_shards)
+        for place in plan.start:
+            self._replicas.start(place, threads)
         stopped = [place for place in plan.stop if self._can_go(place)]
         for place in stopped:
-            self._stop(place)
+            self._replicas.stop(place)
         return list(plan.start), stopped
 
     def drain(self, given: str) -> str:
@@ -222,7 +216,7 @@ class Cluster:
         """Every replica, asked now."""
         addresses = {node.id: node.address for node in nodes()}
         if not self._replicas:
-            self._find(set(addresses))
+            self._replicas.find(set(addresses))
         asked = [(replica, replica.call("about")) for replica in self.replicas()]
         found = []
         for replica, future in asked:
@@ -265,10 +259,10 @@ class Cluster:
     def down(self) -> int:
         """End all shards and delete their rows from the nodes; returns how many there were."""
         self.close()
-        self._find({node.id for node in nodes()})
-        places = list(self._replicas)
+        self._replicas.find({node.id for node in nodes()})
+        places = self._replicas.places()
         for place in places:
-            self._stop(place)
+            self._replicas.stop(place)
         return len(places)
 
     def close(self) -> None:
@@ -287,9 +281,9 @@ class Cluster:
 
     def _plan(self, level: bool) -> Placement:
         there = nodes()
-        self._find({node.id for node in there})
+        self._replicas.find({node.id for node in there})
         now: dict[int, list[str]] = {}
-        for shard, node in self._replicas:
+        for shard, node in self._replicas.places():
             now.setdefault(shard, []).append(node)
         usable = [node.id for node in there if not node.drained]
         return placed(self.n_shards, usable, now, self.n_replicas, level=level)
@@ -328,59 +322,12 @@ class Cluster:
         if replica.suspect:
             looks[id(replica)] = replica.call("about")
 
-    def _names(self) -> list[tuple[int, int, str]]:
-        found = []
-        for entry in ray().util.list_named_actors(all_namespaces=True):
-            match = NAME.fullmatch(entry["name"]) if entry["namespace"] == self._namespace else None
-            if match:
-                found.append((int(match[1]), int(match[2]), match[3]))
-        return sorted(found)
-
-    def _find(self, alive: set[str]) -> None:
-        """Know the replicas there are: those of other processes too, and none on a node that is lost."""
-        named = {(shard, node) for shard, _, node in self._names() if node in alive}
-        for place in named - self._replicas.keys():
-            try:
-                handle = ray().get_actor(self._name(*place), namespace=self._namespace)
-            except ValueError:  # gone since
-                continue
-            self._replicas[place] = Replica(*place, handle, self.failures)
-        for place in self._replicas.keys() - named:
-            self._replicas[place].forget()
-        self._replicas = {place: replica for place, replica in self._replicas.items() if place in named}
-
-    def _start(self, shard: int, node: str) -> None:
-        engine = ray()
-        affinity = engine.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id=node, soft=False)
-        actor = engine.remote(self._actor).options(
-            name=self._name(shard, node), namespace=self._namespace, lifetime="detached", get_if_exists=True,
-            max_restarts=-1, max_task_retries=0, num_cpus=0, scheduling_strategy=affinity,
-        )  # fmt: skip
-        self._replicas[shard, node] = Replica(
-            shard, node, actor.remote(self.identity, shard, self._cache), self.failures
-        )
-
     def _can_go(self, place: Place) -> bool:
         """Whether enough other replicas of the shard hold the newest version."""
         serving = self._serving
-        others = [one for one in self.of_shard(place[0]) if one.node != place[1] and not one.suspect]
+        others = [one for one in self._replicas.of(place[0]) if one.node != place[1] and not one.suspect]
         ready = [one for one in others if serving is None or serving.name in one.known]
         return len(ready) >= min(self.n_replicas, sum(not node.drained for node in nodes()))
-
-    def _stop(self, place: Place) -> None:
-        replica = self._replicas.pop(place)
-        try:
-            replica.call("leave").result(5.0)
-        except Exception as error:  # it is dead already; its files go when the next shard starts on that machine
-            replica.failed(error)
-        ray().kill(replica.handle, no_restart=True)
-
-    @property
-    def _namespace(self) -> str:
-        return f"holue-{self.identity}"
-
-    def _name(self, shard: int, node: str) -> str:
-        return f"shard {shard} of {self.n_shards} on {node}"
 
 
 def _processors() -> int:

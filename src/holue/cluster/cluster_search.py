@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from holue.cluster.cluster import Cluster
 from holue.cluster.feeding import VersionToServe
-from holue.cluster.shards.message import inline
+from holue.cluster.shards.packed import packed
 from holue.cluster.shards.stripes import shard_of
 from holue.errors import IncompleteSearchError
 from holue.evidence.evidence import Evidence, merge
@@ -77,7 +77,7 @@ class ClusterSearch:
         for first in range(0, len(numbers), ROWS_AT_ONCE):
             some = numbers[first : first + ROWS_AT_ONCE]
             shards = shard_of(some, self._cluster.n_shards)
-            questions = {int(shard): (self._served.name, some[shards == shard]) for shard in np.unique(shards)}
+            questions = {int(shard): packed((self._served.name, some[shards == shard])) for shard in np.unique(shards)}
             answers = self._cluster.ask("rows", questions, self._served, work=len(some))
             if len(answers) < len(questions):
                 raise self._unreachable(set(questions) - set(answers))
@@ -102,9 +102,9 @@ class ClusterSearch:
         decisive: float | None = None,
         threads: int | None = None,
     ) -> Evidence:
-        """Evidence of the gallery about unit ``directions``; each shard reads with one thread, whatever ``threads`` says."""
+        """Evidence of the gallery about unit ``directions``; each shard reads with its own threads, whatever ``threads`` says."""
         sharpnesses = np.asarray(sharpness, np.float64)
-        question = (self._served.name, self._kind, sharpnesses, top_k, link, decisive, *inline(directions))
+        question = packed((self._served.name, self._kind, directions, sharpnesses, top_k, link, decisive))
         shards = [shard for shard in range(self._cluster.n_shards) if shard not in self._left_out]
         way = f"{self._kind} {getattr(link, '__name__', type(link).__name__)} {directions.dtype}"
         answers = self._cluster.ask("scan", dict.fromkeys(shards, question), self._served, len(directions), way)
@@ -123,7 +123,7 @@ class ClusterSearch:
         known = SearchReport(asked, self._kind, self._cluster.chosen(asked, gallery).reason, gallery.dim, threshold)
         if self._kind != "approximate":
             return known
-        question = (self._served.name, self._kind, threshold)
+        question = packed((self._served.name, self._kind, threshold))
         answers = self._cluster.ask("report", dict.fromkeys(range(self._cluster.n_shards), question), self._served, 0)
         indexed = [one for one in answers.values() if one.lists]
         if not indexed:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Place = tuple[int, str]
@@ -61,3 +62,19 @@ def placed(
     after = {(shard, node) for shard, places in wanted.items() for node in places}
     stop = before - after if usable else set()
     return Placement(tuple(sorted(after - before)), tuple(sorted(stop)))
+
+
+def asked_first(places: Iterable[Place]) -> dict[int, list[str]]:
+    """The nodes of each shard in the order in which they are asked; nodes come first for equally many shards, as far as can be.
+
+    >>> asked_first([(0, "a"), (0, "b"), (1, "a"), (1, "b"), (2, "b")])
+    {0: ['a', 'b'], 1: ['b', 'a'], 2: ['b']}
+    """
+    of: dict[int, list[str]] = {}
+    for shard, node in sorted(places):
+        of.setdefault(shard, []).append(node)
+    first: Counter[str] = Counter()
+    for some in of.values():
+        some.sort(key=lambda node: (first[node], node))
+        first[some[0]] += 1
+    return of

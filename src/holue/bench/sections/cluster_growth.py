@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from holue.cluster.cluster import Cluster
 from holue.cluster.cluster_search import ClusterSearch
 from holue.cluster.feeding import Difference, VersionToServe
 from holue.cluster.local_ray import LocalRay
+from holue.cluster.shards.packed import unpacked
 from holue.cluster.shards.shard_actor import ShardActor
 from holue.cluster.shards.stripes import STRIPE
 from holue.errors import MissingDependencyError
@@ -53,9 +53,9 @@ class DelayedShard(ShardActor):
         self._delay, self._share, self._pause = delay_ms / 1e3, share, pause_ms / 1e3
         self._rng = np.random.default_rng(seed)
 
-    def scan(self, *question: Any) -> Any:
+    def scan(self, *question: bytes) -> bytes:
         """Evidence, late."""
-        if question[0] == WHOLE:
+        if unpacked(question)[0] == WHOLE:
             late = self._pause if self._share and self._rng.random() < self._share else 0.0
             if self._delay or late:
                 time.sleep(self._delay + late)

@@ -7,24 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from holue.cluster.shards.packed import LARGEST
 from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Numbers
 
-LARGEST = 64 * 1024
-"""Bytes of rows in a message: Ray passes arguments under 100 kB with the call itself."""
 MOST_NUMBERS = 4096
 """Numbers in a message: 32 kB."""
-
-
-def inline(matrix: FloatArray) -> tuple[FloatArray, ...]:
-    """A matrix as runs of rows, each small enough to be an argument that Ray passes with the call itself.
-
-    >>> [len(some) for some in inline(np.zeros((300, 128), np.float32))]
-    [128, 128, 44]
-    """
-    per = max(1, LARGEST // max(1, matrix.shape[1] * matrix.dtype.itemsize))
-    return tuple(matrix[first : first + per] for first in range(0, max(1, len(matrix)), per))
 
 
 @dataclass(frozen=True, eq=False)

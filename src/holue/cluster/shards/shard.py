@@ -50,8 +50,8 @@ class Shard:
     A subject's id is its number here: names stay with those who ask. A version without anybody is None.
     """
 
-    def __init__(self, file: ShardFile) -> None:
-        self._file = file
+    def __init__(self, file: ShardFile, threads: int = 1) -> None:
+        self._file, self._threads = file, threads
         self._versions: dict[str, Gallery | None] = {}
         self._step: _Step | None = None
         self._unwritten = 0
@@ -107,14 +107,14 @@ class Shard:
         link: Link,
         decisive: float | None = None,
     ) -> Evidence | Absent:
-        """Evidence of a version, read by one thread."""
+        """Evidence of a version."""
         if version not in self._versions:
             return Absent(self.known)
         gallery = self._versions[version]
         if gallery is None:
             return Evidence.empty(len(directions), sharpness, top_k)
         search = self._prepared.search(kind, gallery, self._merge, decisive)
-        return search.scan(directions, sharpness, top_k=top_k, link=link, decisive=decisive, threads=1)
+        return search.scan(directions, sharpness, top_k=top_k, link=link, decisive=decisive, threads=self._threads)
 
     def prepare(self, version: str, kind: SearchKind) -> bool:
         """Make codes or lists before the first question; whether the version is here."""

@@ -13,11 +13,11 @@ from threadpoolctl import threadpool_limits
 from holue.artifact.cache_directory import default_cache_directory
 from holue.cluster.engine import ray
 from holue.cluster.shards.message import Message
+from holue.cluster.shards.packed import unpacked, whole
 from holue.cluster.shards.shard import Shard
 from holue.cluster.shards.shard_file import ShardFile
-from holue.evidence.link import Link, cosine_link, power_link
+from holue.evidence.link import cosine_link, power_link
 from holue.evidence.scan import scan
-from holue.gallery.embeddings import FloatArray
 from holue.gallery.gallery import Gallery
 from holue.recognition.search.search import SearchKind
 
@@ -25,12 +25,12 @@ from holue.recognition.search.search import SearchKind
 class ShardActor:
     """What Ray starts; it starts it again where the process dies, and the shard reads its file then."""
 
-    def __init__(self, identity: str, shard: int, cache: str | None = None) -> None:
-        self._limits = threadpool_limits(1)  # one core a shard: the machine is shared by giving it several
+    def __init__(self, identity: str, shard: int, cache: str | None = None, threads: int = 1) -> None:
+        self._limits = threadpool_limits(1)  # of numpy; a scan brings its own threads
         self._node = str(ray().get_runtime_context().get_node_id())
         home = default_cache_directory() if cache is None else Path(cache)
         self._file = ShardFile(home / "shards" / identity, f"{shard}-{self._node}")
-        self._shard, self._number = Shard(self._file), shard
+        self._shard, self._number = Shard(self._file, threads), shard
         self._questions = 0
         _load_kernels()
 
@@ -49,28 +49,21 @@ class ShardActor:
         """Make what a kind of search reads."""
         return self._shard.prepare(version, kind)
 
-    def scan(
-        self,
-        version: str,
-        kind: SearchKind,
-        sharpness: Any,
-        top_k: int,
-        link: Link,
-        decisive: float | None,
-        *probes: FloatArray,
-    ) -> Any:
-        """Evidence of a version about the rows of some matrices, or which versions are here."""
+    def scan(self, *question: bytes) -> bytes:
+        """Evidence of a version about some probes, or which versions are here; packed, as the question is."""
         self._questions += 1
-        # Arguments are read-only, which would have every loop compiled once more; joined they are not.
-        return self._shard.scan(version, kind, np.concatenate(probes), sharpness, top_k, link, decisive)
+        version, kind, probes, sharpness, top_k, link, decisive = unpacked(question)
+        # Where the asker may not write to its probes, neither may we, and every loop would be compiled once more for that.
+        own = np.require(probes, requirements="W")
+        return whole(self._shard.scan(version, kind, own, sharpness, top_k, link, decisive))
 
-    def rows(self, *question: Any) -> Any:
+    def rows(self, *question: bytes) -> bytes:
         """Directions of a version, or which versions are here."""
-        return self._shard.rows(*question)
+        return whole(self._shard.rows(*unpacked(question)))
 
-    def report(self, *question: Any) -> Any:
+    def report(self, *question: bytes) -> bytes:
         """How a version is read, or which versions are here."""
-        return self._shard.report(*question)
+        return whole(self._shard.report(*unpacked(question)))
 
     def leave(self) -> None:
         """Delete the rows from this node's disk, before the process ends."""
