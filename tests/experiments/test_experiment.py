@@ -178,11 +178,26 @@ def test_the_summary_counts_cells_as_one_would_by_hand(document: dict) -> None:
 
 def test_the_charts_draw_at_most_six_methods_for_every_data_set_and_target(document: dict) -> None:
     charts = results_charts([document])
-    assert [chart.name for chart in charts] == ["results-prr_f1", "results-prr_accuracy"]
-    for chart in charts:
+    assert [chart.name for chart in charts] == [
+        "results-prr_f1",
+        "results-prr_accuracy",
+        "results-curves",
+        "results-fpir",
+    ]
+    for chart in charts[:2]:
         (ax,) = chart.figure.axes
         assert len(ax.get_yticks()) == len(document["variants"][0]["operating_points"])
         assert 2 <= len(ax.get_legend_handles_labels()[1]) <= 6
+
+
+def test_the_curves_and_the_reached_fpir_are_drawn_for_every_data_set(document: dict) -> None:
+    *_, curves, reached = results_charts([document, {**document, "name": "again"}, {**document, "name": "once more"}])
+    drawn = [ax for ax in curves.figure.axes if ax.axison]
+    assert [ax.get_title(loc="left") for ax in drawn] == ["made, FPIR 0.2", "again, FPIR 0.2", "once more, FPIR 0.2"]
+    assert {"HolUE-MLP", "random", "oracle"} <= set(drawn[0].get_legend_handles_labels()[1])
+    (ax,) = reached.figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["made", "again", "once more"]
+    assert len(reached.svg) > 1000
 
 
 def test_joint_resamples_draw_a_person_equally_often_in_every_seed() -> None:
