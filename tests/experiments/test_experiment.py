@@ -2,6 +2,7 @@
 
 import copy
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,15 @@ import pytest
 from holue.errors import InvalidFileError, InvalidParameterError
 from holue.evaluation.intervals.intervals import Bootstrapped
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Size, run_experiment
+from holue.experiments.experiment import COMPARED, HELD_BY_MODEL, MAIN, NORM_ONLY, Experiment, Size, run_experiment
 from holue.experiments.registry import EXPERIMENTS, find_experiment
+from holue.experiments.source_commit import source_commit
 from holue.experiments.split import shares
 from holue.experiments.tables.experiment_report import read_experiment, report_text, write_experiment
 from holue.experiments.tables.results_chart import results_charts
 from holue.experiments.tables.results_page import results_page, summary
 from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
+from holue.experiments.tables.summary_tables import variant_tables
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 
@@ -71,9 +74,50 @@ def test_the_whole_among_the_ablations_is_the_method_itself(document: dict) -> N
 
 
 def test_variants_are_evaluated_at_the_middle_target(document: dict) -> None:
-    main, variant = document["variants"]
+    main, held, variant = document["variants"]
     assert [point["target_fpir"] for point in main["operating_points"]] == [0.1, 0.2]
+    assert [point["target_fpir"] for point in held["operating_points"]] == [0.1, 0.2]
     assert [point["target_fpir"] for point in variant["operating_points"]] == [0.2]
+
+
+def test_the_paper_s_model_stands_beside_the_threshold_that_holds_its_fpir(document: dict) -> None:
+    main, held, _ = document["variants"]
+    assert (main["hold"], held["hold"], held["variant"]) == ("fpir", "model", HELD_BY_MODEL)
+    assert {"galue", "holue", "holue-plus"} <= set(held["methods"]) <= set(COMPARED)
+    assert held["operating_points"][0]["ablation"] == {}
+    # Galleries of one size: neither way moves the threshold.
+    for one, other in zip(main["operating_points"], held["operating_points"]):
+        assert other["thresholds"] == pytest.approx(one["thresholds"], abs=1e-6)
+        assert other["prr_f1"]["galue"]["value"] == pytest.approx(one["prr_f1"]["galue"]["value"], abs=1e-6)
+
+
+def test_every_table_names_the_commit(document: dict) -> None:
+    told = copy.deepcopy(document)
+    for variant in told["variants"]:
+        variant["commit"] = "c0ffee"
+        tables = variant_tables(variant)
+        assert tables
+        assert all("commit c0ffee" in table.markdown().splitlines()[0] for table in tables)
+
+
+def test_a_commit_is_that_of_a_checkout_with_what_was_changed_since(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        settings = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+        done = subprocess.run(["git", *settings, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    assert source_commit(package) == "unknown"
+    git("init")
+    assert source_commit(package) == "unknown", "installed inside a checkout of something else"
+    git("add", ".")
+    git("commit", "-m", "first")
+    first = git("rev-parse", "--short=10", "HEAD")
+    assert source_commit(package) == first
+    (package / "__init__.py").write_text("changed = True")
+    assert source_commit(package) == f"{first} with changes"
 
 
 def test_a_probe_with_two_degradations_counts_at_both_levels(document: dict) -> None:
@@ -134,11 +178,26 @@ def test_the_summary_counts_cells_as_one_would_by_hand(document: dict) -> None:
 
 def test_the_charts_draw_at_most_six_methods_for_every_data_set_and_target(document: dict) -> None:
     charts = results_charts([document])
-    assert [chart.name for chart in charts] == ["results-prr_f1", "results-prr_accuracy"]
-    for chart in charts:
+    assert [chart.name for chart in charts] == [
+        "results-prr_f1",
+        "results-prr_accuracy",
+        "results-curves",
+        "results-fpir",
+    ]
+    for chart in charts[:2]:
         (ax,) = chart.figure.axes
         assert len(ax.get_yticks()) == len(document["variants"][0]["operating_points"])
         assert 2 <= len(ax.get_legend_handles_labels()[1]) <= 6
+
+
+def test_the_curves_and_the_reached_fpir_are_drawn_for_every_data_set(document: dict) -> None:
+    *_, curves, reached = results_charts([document, {**document, "name": "again"}, {**document, "name": "once more"}])
+    drawn = [ax for ax in curves.figure.axes if ax.axison]
+    assert [ax.get_title(loc="left") for ax in drawn] == ["made, FPIR 0.2", "again, FPIR 0.2", "once more, FPIR 0.2"]
+    assert {"HolUE-MLP", "random", "oracle"} <= set(drawn[0].get_legend_handles_labels()[1])
+    (ax,) = reached.figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["made", "again", "once more"]
+    assert len(reached.svg) > 1000
 
 
 def test_joint_resamples_draw_a_person_equally_often_in_every_seed() -> None:

@@ -42,6 +42,8 @@ def results_page(documents: Sequence[Document], remarks: str = "", charts: Mappi
         "differences are paired by seed and by resample. Thresholds, normalisation and heads are learnt on the development "
         "part alone. **Bold** is best of its column, <u>underlined</u> second.",
         "",
+        f"The runs were made at commit {commits_text(documents)}.",
+        "",
     ]
     lines += ["To run again (the extra `train`, and all but glyphs need `HOLUE_DATA` and `HOLUE_MODELS`):", ""]
     lines += [f"- `holue experiment {one['name']} --seeds {one['seeds']} --report OUT`" for one in documents]
@@ -54,6 +56,11 @@ def results_page(documents: Sequence[Document], remarks: str = "", charts: Mappi
     for document in documents:
         lines += ["", *_experiment_lines(document)]
     return "\n".join(lines) + "\n"
+
+
+def commits_text(documents: Sequence[Document]) -> str:
+    """The commits at which the runs were made, each once."""
+    return ", ".join(dict.fromkeys(document["versions"]["commit"] for document in documents))
 
 
 def summary(documents: Sequence[Document]) -> dict[str, Any]:
@@ -83,6 +90,8 @@ def summary_lines(documents: Sequence[Document]) -> list[str]:
         )
     names = [f"{name} less HolUE-MLP (95 %)" for name in OURS.values()]
     lines += [
+        "",
+        f"**PRR of F1; threshold from the development part; commit {commits_text(documents)}**",
         "",
         f"| Data | FPIR | first of the paper's six | best of all | HolUE-MLP | {' | '.join(names)} |",
         f"| --- | ---: | --- | --- | ---: |{' ---: |' * len(names)}",
@@ -147,8 +156,8 @@ def _experiment_lines(document: Document) -> list[str]:
 def _paper_lines() -> list[str]:
     heads = [f"{name} {fpir}" for name, targets in zip(PAPER_COLUMNS, PAPER_FPIR) for fpir in targets]
     lines = [
-        "PRR of F1, as printed. The paper used other data and larger recognisers, and its thresholds come from the test "
-        "probes. Compare the order of the methods, not the numbers.",
+        "PRR of F1, as printed in the paper (not measured here). The paper used other data and larger recognisers, and its "
+        "thresholds come from the test probes. Compare the order of the methods, not the numbers.",
         "",
         f"| Method | {' | '.join(heads)} |",
         f"| --- |{' ---: |' * len(heads)}",

@@ -22,7 +22,8 @@ def experiment(
         str,
         typer.Argument(
             metavar="NAME",
-            help="lfw, speakers, chimpanzees, glyphs, ijbc-world or ijbb-world; ijbc, ijbb, whale or voxblink with --data.",
+            help="lfw, speakers, chimpanzees, chimpanzees-blind, glyphs, ijbc-world or ijbb-world; ijbc, ijbb, whale or voxblink "
+            "with --data.",
         ),
     ],
     seeds: Annotated[int, typer.Option(help="How many random splits to average over.", min=1)] = 5,
