@@ -194,11 +194,11 @@ class Tables:
 
     def names_at(self, version: int, numbers: Sequence[int] | None = None) -> list[tuple[int, SubjectId]]:
         """Number and id of everybody enrolled in a version, or of those of some numbers, ascending."""
-        among = "" if numbers is None else "number IN (SELECT value FROM json_each(?4)) AND "
-        sql = f"""SELECT number, id FROM subject WHERE {among}since <= ?1 UNION ALL
-          SELECT number, id FROM subject_past WHERE {among}since <= ?2 AND until > ?3 ORDER BY number"""
+        among = "" if numbers is None else "number IN (SELECT value FROM json_each(?)) AND "
+        sql = f"""SELECT number, id FROM subject WHERE {among}since <= ? UNION ALL
+          SELECT number, id FROM subject_past WHERE {among}since <= ? AND until > ? ORDER BY number"""
         given = [] if numbers is None else [json.dumps(list(numbers))]
-        return self._database.run(sql, [version, version, version, *given])
+        return self._database.run(sql, [*given, version, *given, version, version])
 
     def subjects_between(self, version: int, first: int, last: int) -> set[int]:
         """The subjects that had some of the samples ``first`` to ``last`` in a version."""
