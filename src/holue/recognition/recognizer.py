@@ -19,11 +19,7 @@ from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN
 from holue.recognition.answer.identifications import Identifications, named
 from holue.recognition.calibration.calibration import ValidationSource, calibrated, conformal_scores
-from holue.recognition.calibration.doubts import (
-    CalibrationWarning,
-    Doubt,
-    refuse_other_model,
-)
+from holue.recognition.calibration.doubts import CalibrationWarning, Doubt, refuse_other_model, warn_once
 from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.fallback import Fallback, FallbackWarning
 from holue.recognition.calibration.fingerprint import Fingerprints
@@ -274,7 +270,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         """
         now = self._now
         evidence = now.best(X, concentration)
-        now.warn_of_doubts()
+        warn_once(now.doubts(), self._cell.warned(now.state))
         accepted = evidence.top_scores[:, 0] >= now.state.point.threshold
         return named(now.state.gallery.names(evidence.top_index[:, 0]), accepted)
 
@@ -315,7 +311,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         whoever decides instead.
         """
         answers = (now := self._now).identify(X, concentration, top_k=top_k)
-        now.warn_of_doubts()
+        warn_once(now.doubts(), self._cell.warned(now.state))
         return answers
 
     def examine(

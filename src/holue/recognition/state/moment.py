@@ -12,7 +12,7 @@ from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.answer.partly_seen import PartlySeen
-from holue.recognition.calibration.doubts import Doubt, calibration_doubts, warn_once
+from holue.recognition.calibration.doubts import Doubt, calibration_doubts
 from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.validation import validation_gallery
 from holue.recognition.reading import Reading
@@ -105,10 +105,6 @@ class Moment:
     def doubts(self, drift: DriftState | None = None) -> tuple[Doubt, ...]:
         """Why the calibration may no longer fit."""
         return calibration_doubts(self.state, self.settings, drift=drift, search=self.search_report)
-
-    def warn_of_doubts(self) -> None:
-        """Warn of the doubts that nobody was warned of yet."""
-        warn_once(self.doubts(), self.cell.warned(self.state))
 
 
 def check_whole(search: Search) -> None:
