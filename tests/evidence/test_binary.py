@@ -14,8 +14,8 @@ from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError
 from holue.evidence.binary import scan as module
 from holue.evidence.binary.bit_planes import STEP, planes_of, values_of
 from holue.evidence.binary.bits_needed import shares_to_score
-from holue.evidence.binary.estimate_loops import ROWS_AT_ONCE as CHUNK
-from holue.evidence.binary.lookup_loops import LOOKUP, LOOKUPS, Lookup, add_entries, look_up, look_up_with
+from holue.evidence.binary.loops.estimate_loops import CHUNK_ROWS as CHUNK
+from holue.evidence.binary.loops.lookup_loops import LOOKUP, LOOKUPS, Lookup, add_entries, look_up, look_up_with
 from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart, pack_signs, unpack_signs
 from holue.evidence.binary.rotation import deviations, rotated_width, rotation
 from holue.evidence.binary.scan import BinaryGallery, scan_binary
