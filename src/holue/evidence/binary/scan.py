@@ -46,8 +46,8 @@ MISSED = 1e-6
 """At most the probability that a probe's top, or its decision, is not that of an exact scan."""
 PROBES_PER_PASS = 32
 """Probes that read the codes together."""
-FEWEST_LISTED, LISTED_SHARE = 1024, {1: 1 / 64, 2: 1 / 512}
-"""Rows a probe may list, at least and of all, by the bits per coordinate."""
+FEWEST_LISTED, LISTED_SHARE = {1: 4096, 2: 1024}, {1: 1 / 64, 2: 1 / 512}
+"""Rows a probe may list, at least and of all, by the bits per coordinate; with fewer, standard errors do not hold."""
 FEW_PROBES, FEW_LISTED_SHARE = 4, 1 / 8
 """So many probes may list more, where the decision asks for it: scoring an eighth of the rows takes less than reading all."""
 SCORED_FIRST = 256
@@ -220,8 +220,8 @@ class _Pass:
     def _list(self) -> tuple[Listing, npt.NDArray[np.int64]]:
         """What every worker lists and weighs, and the sample that was weighed."""
         n, workers = len(self.probes), self.workers
-        listed_share = LISTED_SHARE[min(part.planes for part in self.gallery.parts)]
-        wanted = int(max(FEWEST_LISTED, self.n_rows * listed_share))
+        planes = min(part.planes for part in self.gallery.parts)
+        wanted = int(max(FEWEST_LISTED[planes], self.n_rows * LISTED_SHARE[planes]))
         cut, spread = self._first_cut(1.5 * wanted / self.n_rows)
         if n <= FEW_PROBES and self.decisive is not None and (cut > self.decisive).any():
             wanted = int(max(wanted, self.n_rows * FEW_LISTED_SHARE))
