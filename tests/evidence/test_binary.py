@@ -14,8 +14,8 @@ from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError
 from holue.evidence.binary import scan as module
 from holue.evidence.binary.bit_planes import STEP, planes_of, values_of
 from holue.evidence.binary.bits_needed import shares_to_score
-from holue.evidence.binary.estimate_loops import ROWS_AT_ONCE as CHUNK
-from holue.evidence.binary.lookup_loops import LOOKUP, LOOKUPS, Lookup, add_entries, look_up, look_up_with
+from holue.evidence.binary.loops.estimate_loops import CHUNK_ROWS as CHUNK
+from holue.evidence.binary.loops.lookup_loops import LOOKUP, LOOKUPS, Lookup, add_entries, look_up, look_up_with
 from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart, pack_signs, unpack_signs
 from holue.evidence.binary.rotation import deviations, rotated_width, rotation
 from holue.evidence.binary.scan import BinaryGallery, scan_binary
@@ -339,7 +339,7 @@ def test_few_probes_list_more_where_the_decision_asks_for_it(monkeypatch: pytest
     rng = np.random.default_rng(13)
     rows = random_rows(rng, 70_000, 64)
     probes = random_rows(rng, 2, 64)
-    monkeypatch.setattr(module, "FEWEST_LISTED", 1000)
+    monkeypatch.setitem(module.FEWEST_LISTED, 1, 1000)
     threshold = 0.7
     seen = scan_binary(probes, binary(rows), [], top_k=1, decisive=threshold)
     assert seen.precision is not None
@@ -355,7 +355,7 @@ def test_a_probe_of_which_nothing_can_be_promised_is_scanned_exactly(monkeypatch
     rng = np.random.default_rng(8)
     rows = random_rows(rng, 6000, 32)
     probes = probes_of(rng, rows, 3)
-    monkeypatch.setattr(module, "FEWEST_LISTED", 10)
+    monkeypatch.setitem(module.FEWEST_LISTED, 1, 10)
     seen, exact = scan_binary(probes, binary(rows), [10.0], top_k=5), scan(probes, rows, [10.0], top_k=5)
     assert seen.precision is not None
     assert (seen.precision.top_from == EVERY_PLACE).all()

@@ -31,7 +31,7 @@ from holue.evidence.precision import EVERY_PLACE
 from holue.evidence.quantized.scan import scan_compressed
 from holue.evidence.scan import scan
 from holue.gallery.compressed import CompressedGallery, compress
-from holue.gallery.embeddings import Float64Array
+from holue.gallery.embeddings import Float64Array, FloatArray
 
 Rows = npt.NDArray[np.int64]
 
@@ -85,7 +85,7 @@ class Case:
             return np.concatenate([mated[: -(-n // 2)], strangers[: n // 2]])
         return (mated if kind == "mated" else strangers)[:n]
 
-    def same_decisions(self, best: Rows, scores: Float64Array) -> float:
+    def same_decisions(self, best: Rows, scores: FloatArray) -> float:
         """The share of probes with the exact scan's decision: who is accepted, or that nobody is."""
         accepted = self.exact.top_scores[:, 0] >= self.threshold
         same = (scores >= self.threshold) == accepted
@@ -207,7 +207,7 @@ def faiss_best(
     return found[row, best], scores[row, best].astype(np.float64)
 
 
-def _equal_recall(case: Case, index: Any, wanted: float) -> tuple[int, float]:
+def equal_recall(case: Case, index: Any, wanted: float) -> tuple[int, float]:
     """How many FAISS scores again to decide as well as holue does, and how well it then does."""
     for reranked in RERANKED:
         found = [
@@ -245,6 +245,6 @@ def accuracy(case: Case, index: Any = None) -> Row:
         row[f"mean_within_{kind}"] = (mean_off <= 3 * precision.mean_score_error[rows] + 1e-6).mean(axis=0).tolist()
         row[f"error_{kind}"] = np.median(off, axis=0).tolist()
     if index is not None:
-        row["faiss_reranked"], row["faiss_same_decisions"] = _equal_recall(case, index, row["same_decisions"])
+        row["faiss_reranked"], row["faiss_same_decisions"] = equal_recall(case, index, row["same_decisions"])
         row["faiss_mb"] = index.code_size * len(case.gallery) / 1e6
     return row

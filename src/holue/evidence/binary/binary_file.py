@@ -56,10 +56,13 @@ def load_binary(directory: str | os.PathLike[str]) -> BinaryGallery:
             raise ValueError(f"seed {content['seed']!r}, {len(content['parts'])} parts")
         parts = []
         for number, described in enumerate(content["parts"]):
+            share = described.get("one_bit_share")
             part = BinaryPart(
                 **(own := {name: arrays[f"{name}-{number}"] for name in ARRAYS}),
                 **_summary(own),
-                **{name: float(described[name]) for name in LEARNED if described.get(name) is not None},
+                shared=float(described["shared"]),
+                mean_factor=float(described["mean_factor"]),
+                one_bit_share=None if share is None else float(share),
             )
             _check(part, content["dim"], described["rows"])
             parts.append(part)

@@ -27,7 +27,7 @@ from holue.gallery.segment import Mask, Numbers, Part
 
 BLOCK_ROWS = 64
 """Rows whose codes lie together, byte by byte: what a processor looks up at once."""
-ROWS_AT_ONCE = 64 * BLOCK_ROWS
+ENCODED_AT_ONCE = 64 * BLOCK_ROWS
 LARGEST_STEP = 2**16 - 1
 CACHE_LINE = 64
 _LEAST_WEIGHT = 1e-30  # a row at the mean itself has none
@@ -75,8 +75,8 @@ class BinaryPart:
         centre = _mean(exact)
         codes = aligned_zeros((-(-n // BLOCK_ROWS), planes * width // 8, BLOCK_ROWS))
         weights, deviations = np.empty(n), np.empty(n)
-        for first in range(0, n, ROWS_AT_ONCE):
-            rows = slice(first, first + ROWS_AT_ONCE)
+        for first in range(0, n, ENCODED_AT_ONCE):
+            rows = slice(first, first + ENCODED_AT_ONCE)
             given = np.asarray(exact[rows], dtype=np.float64)
             if not np.isfinite(given).all() or np.abs(given).max(initial=0.0) > 2:
                 raise InvalidEmbeddingsError(
@@ -195,8 +195,8 @@ def unpack_signs(codes: Codes, n: int) -> npt.NDArray[np.bool_]:
 
 def _mean(exact: FloatArray) -> Float64Array:
     total = np.zeros(exact.shape[1])
-    for first in range(0, len(exact), ROWS_AT_ONCE):
-        total += np.asarray(exact[first : first + ROWS_AT_ONCE]).sum(axis=0, dtype=np.float64)
+    for first in range(0, len(exact), ENCODED_AT_ONCE):
+        total += np.asarray(exact[first : first + ENCODED_AT_ONCE]).sum(axis=0, dtype=np.float64)
     return total / max(len(exact), 1)
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.binary.estimate_loops import (
-    ROWS_AT_ONCE,
+from holue.evidence.binary.loops.estimate_loops import (
+    CHUNK_ROWS,
     Codes,
     Listing,
     Probes,
@@ -28,12 +28,12 @@ from holue.evidence.binary.estimate_loops import (
     scratch_for,
     set_first_cuts,
 )
+from holue.evidence.binary.loops.levels import Model, Wanted, complete_probes, set_first_levels, set_levels
+from holue.evidence.binary.loops.scoring import score_listed
+from holue.evidence.binary.loops.weight_loops import N_SUMS
 from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart
 from holue.evidence.binary.rotation import deviations
-from holue.evidence.binary.scoring import score_listed
-from holue.evidence.binary.settling import Model, Wanted, complete_probes, set_first_levels, set_levels
 from holue.evidence.binary.tables import CHANCE, Tables
-from holue.evidence.binary.weight_loops import N_SUMS
 from holue.evidence.block import NOBODY
 from holue.evidence.canonical_top import best_places
 from holue.evidence.evidence import NO_SUBJECT, Evidence, concatenate
@@ -46,8 +46,8 @@ MISSED = 1e-6
 """At most the probability that a probe's top, or its decision, is not that of an exact scan."""
 PROBES_PER_PASS = 32
 """Probes that read the codes together."""
-FEWEST_LISTED, LISTED_SHARE = 1024, {1: 1 / 64, 2: 1 / 512}
-"""Rows a probe may list, at least and of all, by the bits per coordinate."""
+FEWEST_LISTED, LISTED_SHARE = {1: 4096, 2: 1024}, {1: 1 / 64, 2: 1 / 512}
+"""Rows a probe may list, at least and of all, by the bits per coordinate; with fewer, standard errors do not hold."""
 FEW_PROBES, FEW_LISTED_SHARE = 4, 1 / 8
 """So many probes may list more, where the decision asks for it: scoring an eighth of the rows takes less than reading all."""
 SCORED_FIRST = 256
@@ -122,7 +122,7 @@ def scan_binary(
     for first in range(0, len(probes), PROBES_PER_PASS):
         some = probes[first : first + PROBES_PER_PASS]
         # A lookup adds several coordinates, for sixteen times as many rows as a product.
-        workers = min(n_threads(threads, len(some) * n_rows * gallery.parts[0].dim // 16), -(-n_rows // ROWS_AT_ONCE))
+        workers = min(n_threads(threads, len(some) * n_rows * gallery.parts[0].dim // 16), -(-n_rows // CHUNK_ROWS))
         groups.append(_Pass(gallery, some, a, top_k, decisive, workers).run())
     seen = concatenate([evidence for evidence, _ in groups]) if len(groups) > 1 else groups[0][0]
     certain = np.concatenate([each for _, each in groups])
@@ -181,8 +181,8 @@ class _Pass:
         top, rows = np.full((n, self.top_k), -np.inf), np.full((n, self.top_k), -1, dtype=np.int64)
         numbers = self._several_parts_top(listing, levels, scores)
         scored = np.empty(n, dtype=np.int64)
-        rate = len(places) / ROWS_AT_ONCE
-        drawn_from = float(sum(-(-len(part) // ROWS_AT_ONCE) * ROWS_AT_ONCE for part in self.gallery.parts))
+        rate = len(places) / CHUNK_ROWS
+        drawn_from = float(sum(-(-len(part) // CHUNK_ROWS) * CHUNK_ROWS for part in self.gallery.parts))
         common = self.typical, self.shared, rate, drawn_from, n_subjects
         model = Model(self.sharpness, self.weighed, self.beta, self.z, *common)
         parallel_map(
@@ -220,21 +220,21 @@ class _Pass:
     def _list(self) -> tuple[Listing, npt.NDArray[np.int64]]:
         """What every worker lists and weighs, and the sample that was weighed."""
         n, workers = len(self.probes), self.workers
-        listed_share = LISTED_SHARE[min(part.planes for part in self.gallery.parts)]
-        wanted = int(max(FEWEST_LISTED, self.n_rows * listed_share))
+        planes = min(part.planes for part in self.gallery.parts)
+        wanted = int(max(FEWEST_LISTED[planes], self.n_rows * LISTED_SHARE[planes]))
         cut, spread = self._first_cut(1.5 * wanted / self.n_rows)
         if n <= FEW_PROBES and self.decisive is not None and (cut > self.decisive).any():
             wanted = int(max(wanted, self.n_rows * FEW_LISTED_SHARE))
             below = np.nextafter(np.float32(self.decisive), np.float32(-np.inf))
             cut = np.maximum(self._first_cut(1.5 * wanted / self.n_rows)[0], np.minimum(cut, below))
-        capacity = 2 * (wanted // workers) + 2 * ROWS_AT_ONCE
+        capacity = 2 * (wanted // workers) + 2 * CHUNK_ROWS
         sharpness = self.sharpness[self.weighed >= 0]
         places = sample_places(_rows_to_weigh(float(sharpness.max(initial=0.0)) * spread) / self.n_rows)
 
         def read(worker: int) -> None:
             for number, part in enumerate(self.gallery.parts):
-                chunks = -(-len(part) // ROWS_AT_ONCE)
-                first, last = (ROWS_AT_ONCE * (each * chunks // workers) for each in (worker, worker + 1))
+                chunks = -(-len(part) // CHUNK_ROWS)
+                first, last = (CHUNK_ROWS * (each * chunks // workers) for each in (worker, worker + 1))
                 if first < last:
                     codes = self._codes(number, first, min(last, len(part)))
                     read_codes(codes, self.read[number], scratch[worker], of_worker(listing, worker))

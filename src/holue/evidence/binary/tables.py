@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.evidence.binary.bit_planes import repeated
-from holue.evidence.binary.lookup_loops import LOOKUP, NO_COORDINATE, TABLES_AT_ONCE, coordinates_of
+from holue.evidence.binary.loops.lookup_loops import LOOKUP, NO_COORDINATE, TABLES_AT_ONCE, coordinates_of
 from holue.evidence.binary.part import BinaryPart, aligned_zeros
 from holue.evidence.binary.rotation import rotation
 from holue.gallery.embeddings import Float64Array
