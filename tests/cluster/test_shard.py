@@ -59,6 +59,12 @@ def test_all_rows_come_in_many_pieces(file: ShardFile, monkeypatch: pytest.Monke
     assert_same(ask(shard, "1@0"), gallery)
 
 
+def test_several_threads_give_the_bits_of_one(file: ShardFile) -> None:
+    gallery, shard = gallery_of(3000), Shard(file, threads=3)
+    tell(shard, gallery, None, "1@0")
+    assert_same(ask(shard, "1@0"), gallery)
+
+
 def test_a_change_makes_a_version_and_the_one_before_stays(file: ShardFile) -> None:
     before, shard = gallery_of(40), Shard(file)
     tell(shard, before, None, "1@0")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holue.live.batches import PROBES_ASKED_AT_ONCE, Batches, digest_of_arrays
+from holue.live.batches import PROBES_PER_QUESTION, Batches, digest_of_arrays
 
-N = 5 * PROBES_ASKED_AT_ONCE + 7
+N = 5 * PROBES_PER_QUESTION + 7
 
 
 class Shards:
@@ -50,11 +50,11 @@ def test_answers_come_in_order_and_few_are_under_way() -> None:
 def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path) -> None:
     kept, about = tmp_path / "answers.csv.partial", {"gallery_version": 3}
     with pytest.raises(ConnectionError):
-        rows_of(Batches(Shards(fail_at=3 * PROBES_ASKED_AT_ONCE), N, 2, kept, about))
+        rows_of(Batches(Shards(fail_at=3 * PROBES_PER_QUESTION), N, 2, kept, about))
     again = Shards()
     batches = Batches(again, N, 2, kept, about)
     assert rows_of(batches) == list(range(N))
-    assert min(again.asked) == 3 * PROBES_ASKED_AT_ONCE
+    assert min(again.asked) == 3 * PROBES_PER_QUESTION
     batches.forget()
     assert not kept.exists()
 

@@ -23,7 +23,7 @@ from holue.gallery.subjects import Subjects
 from holue.recognition.search.search import SearchKind
 from holue.recognition.search.search_report import SearchReport
 
-ROWS_AT_ONCE = 4096
+ROWS_PER_CALL = 4096
 """Rows that a shard is asked for in one call."""
 
 
@@ -74,8 +74,8 @@ class ClusterSearch:
     def rows(self, numbers: Numbers) -> FloatArray:
         """The exact directions of some numbers, copied."""
         found = np.empty((len(numbers), self._served.gallery.dim), dtype=self.dtype)
-        for first in range(0, len(numbers), ROWS_AT_ONCE):
-            some = numbers[first : first + ROWS_AT_ONCE]
+        for first in range(0, len(numbers), ROWS_PER_CALL):
+            some = numbers[first : first + ROWS_PER_CALL]
             shards = shard_of(some, self._cluster.n_shards)
             questions = {int(shard): packed((self._served.name, some[shards == shard])) for shard in np.unique(shards)}
             answers = self._cluster.ask("rows", questions, self._served, work=len(some))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from holue.cluster.shards.stripes import of_shard
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Numbers
 
-UNDER_WAY = 64
+MESSAGES_UNDER_WAY = 64
 """Messages that may be on their way at once: about 4 MB."""
 PATIENCE = 60.0
 """Seconds that a message may take."""
@@ -48,11 +48,20 @@ def bring(replica: Replica, n_shards: int, wanted: VersionToServe) -> bool:
     """Have a replica hold a version; whether it does. Waits until the last piece was taken."""
     if wanted.name in replica.known:
         return True
+    # From the version it told of last; only where it no longer has that one it is asked what it holds.
+    tried = replica.known[-1:]
+    if tried and _brought(replica, n_shards, wanted, tried):
+        return True
     known = tuple(replica.call("about").result(PATIENCE)["versions"])
     replica.answered(known)
     if wanted.name in known:
         return True
-    for base in (*reversed(known), None):
+    return _brought(replica, n_shards, wanted, (*reversed(known), None))
+
+
+def _brought(replica: Replica, n_shards: int, wanted: VersionToServe, bases: Sequence[str | None]) -> bool:
+    """Whether a replica takes the version from one of the versions that it may hold, or from nothing."""
+    for base in bases:
         messages = _step(replica.shard, n_shards, wanted, base)
         if messages is None:
             continue
@@ -79,7 +88,7 @@ def _send(replica: Replica, messages: Iterator[Message]) -> None:
     under_way: deque[Future[Any]] = deque()
     for message in messages:
         under_way.append(replica.call("receive", message))
-        if len(under_way) > UNDER_WAY:
+        if len(under_way) > MESSAGES_UNDER_WAY:
             under_way.popleft().result(PATIENCE)
     while under_way:
         replica.answered(tuple(under_way.popleft().result(PATIENCE)))

@@ -24,7 +24,7 @@ from holue.gallery.embeddings import FloatArray
 
 PART_BYTES = 1 << 25
 """Bytes of rows in a part, 32 MB: a task reads one."""
-GROUPS_AT_ONCE = 8
+GROUPS_PER_TASK = 8
 TASKS_PER_PROCESSOR = 2
 """Tasks under way: one works while the next waits for its rows."""
 
@@ -51,8 +51,8 @@ class NodeJoin:
 
         for begin in range(0, len(rows), per):
             part = engine.put(np.ascontiguousarray(rows[begin : begin + per]))
-            for first in range(0, len(groups), GROUPS_AT_ONCE):
-                some = list(groups[first : first + GROUPS_AT_ONCE])
+            for first in range(0, len(groups), GROUPS_PER_TASK):
+                some = list(groups[first : first + GROUPS_PER_TASK])
                 under_way.append((first, compare.remote(some, part, begin, question)))
                 self.tasks += 1
                 if len(under_way) >= most:

@@ -16,9 +16,9 @@ import numpy as np
 
 from holue.artifact import write_text
 
-PROBES_ASKED_AT_ONCE = 1024
+PROBES_PER_QUESTION = 1024
 """Probes in one question, so that a long file shows progress."""
-UNDER_WAY = 3
+QUESTIONS_UNDER_WAY = 3
 """Questions at once: shards scan one while the answers to another are made, and no more than that waits in their memory."""
 ABOUT = "about.json"
 
@@ -27,7 +27,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """``answer`` is asked about each run of ``PROBES_ASKED_AT_ONCE`` rows, and the answers come in the order of the rows.
+    """``answer`` is asked about each run of ``PROBES_PER_QUESTION`` rows, and the answers come in the order of the rows.
 
     With ``kept``, a folder, each batch is written there as soon as it and those before are answered. A later run that is
     ``about`` the same probes, gallery version and calibration reads them.
@@ -44,8 +44,8 @@ class Batches:
         waiting: deque[tuple[int, Future[Rows] | None]] = deque()
         with ThreadPoolExecutor(self.under_way, thread_name_prefix="holue-batch") as pool:
             try:
-                for first in range(0, self.n_rows, PROBES_ASKED_AT_ONCE):
-                    part = slice(first, min(first + PROBES_ASKED_AT_ONCE, self.n_rows))
+                for first in range(0, self.n_rows, PROBES_PER_QUESTION):
+                    part = slice(first, min(first + PROBES_PER_QUESTION, self.n_rows))
                     waiting.append((first, None if self._known(first) else pool.submit(self.answer, part)))
                     if len(waiting) > self.under_way:
                         yield self._taken(*waiting.popleft())

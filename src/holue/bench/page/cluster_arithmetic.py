@@ -32,8 +32,9 @@ def cluster_arithmetic(growth: Result, fill_bytes_per_s: float | None) -> list[s
     dim = kinds[0]["dim"]
     return [
         f"By arithmetic, d = {dim}, machines of {CORES} cores with {MACHINE_BYTES / 1e9:.0f} GB for what is scanned, {REPLICAS} "
-        f"replicas, one core a shard. A call takes {fixed:.1f} ms, and {1e3 * per_shard:.0f} µs of the asking process's "
-        "processor time more for each shard; hundreds of shards, and a real network, were not measured. "
+        f"replicas, as many shards as machines, each read by {CORES} threads. A call takes {fixed:.1f} ms, and "
+        f"{1e3 * per_shard:.0f} µs of the asking process's processor time more for each shard; more than two threads, more than "
+        f"{max(row['shards'] for row in rows)} shards, and a real network, were not measured. "
         "Exact rows are mapped from disk where codes are "
         "scanned. A node's loss is the time until its shards have two replicas again, filled by one process at the measured "
         "rate; until then one replica of each answers.",
@@ -63,12 +64,12 @@ def _reckoned(
         each["kind"]
     ]
     machines = max(REPLICAS, ceil(REPLICAS * subjects * scanned / MACHINE_BYTES))
-    shards = machines * CORES // REPLICAS
+    shards = machines  # fewer and larger ones cost fewer calls
     share = subjects / shards / measured
-    one = each["one_ms"] * (share**LISTS_POWER if each["kind"] == "approximate" else share)
-    batched = each["each_of_64_ms"] * (share**LISTS_POWER if each["kind"] == "approximate" else share)
+    work = (share**LISTS_POWER if each["kind"] == "approximate" else share) / CORES
+    one, batched = each["one_ms"] * work, each["each_of_64_ms"] * work
     calls = fixed + per_shard * shards
-    rate = REPLICAS / (batched / 1e3)
+    rate = 1e3 / batched
     rows_on_node = REPLICAS * subjects * 4.0 * dim / machines
     loss = "–" if fill is None else f"{rows_on_node / fill / 60:.0f} min"
     return (

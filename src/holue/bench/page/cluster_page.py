@@ -5,6 +5,7 @@ from __future__ import annotations
 from holue.bench.page.cluster_arithmetic import cluster_arithmetic
 from holue.bench.page.markdown import number, table
 from holue.bench.sections.section import Result
+from holue.cluster.asking import HEDGED_AFTER, HEDGED_LEAST
 
 
 def cluster_part(found: Result) -> list[str]:
@@ -77,9 +78,9 @@ def growth_part(growth: Result, found: Result) -> list[str]:
     fills = [4.0 * row["subjects"] * row["dim"] / row["filled_s"] for row in found.get("rows", ()) if row["filled_s"]]
     return [
         f"One probe, K = {first['subjects']}, d = {first['dim']}; all are measured in turn. The "
-        "model: calls (measured with hardly any rows), the delay, and the scan divided by the shards, at most by the two cores "
-        "that there are. Late: that share of answers comes 200 ms late, and the replica is asked after 20 ms or twice the usual "
-        "time.",
+        "model: calls (measured with hardly any rows), the delay, and the scan divided by the two cores that there are (one "
+        "shard reads with two threads, more with one each). Late: that share of answers comes 200 ms late, and the replica is "
+        f"asked after {1e3 * HEDGED_LEAST:.0f} ms or {HEDGED_AFTER:g} times the usual time, whichever is longer.",
         "",
         *table(head, cells, "r" * len(head)),
         "",

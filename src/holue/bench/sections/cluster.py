@@ -21,7 +21,7 @@ from holue.cluster.local_ray import LocalRay
 from holue.cluster.shards.stripes import STRIPE
 from holue.errors import MissingDependencyError
 from holue.gallery.gallery import Gallery
-from holue.live.batches import UNDER_WAY, Batches
+from holue.live.batches import QUESTIONS_UNDER_WAY, Batches
 from holue.live.clustered import ClusterAddress
 from holue.live.opening import open as open_gallery
 from holue.live.version import GalleryVersion
@@ -147,7 +147,7 @@ def _batch_rates(address: str, subjects: int, dim: int, n_probes: int, rounds: i
         where = ClusterAddress(address, n_shards=SHARDS, replicas=1)
         with open_gallery(home, cluster=where) as spread, open_gallery(home, read_only=True) as single:
             for _ in range(rounds):
-                for name, live, under_way in (("local", single, 1), ("cluster", spread, UNDER_WAY)):
+                for name, live, under_way in (("local", single, 1), ("cluster", spread, QUESTIONS_UNDER_WAY)):
                     now = live.current
 
                     def answer(part: slice, now: GalleryVersion = now) -> list[dict[str, Any]]:

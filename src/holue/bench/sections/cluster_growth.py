@@ -105,13 +105,13 @@ def _grown(found: Result, subjects: int, dim: int, shards: int, calls: int, seed
                     replica.call("behave", delay, share, PAUSE_MS, seed + number).result(60)
                 found["rows"].append(
                     {"subjects": subjects, "dim": dim, "shards": shards, "delay_ms": delay, "straggling": share}
-                    | _beside(ways, probes, calls, shards, delay, share)
+                    | _beside(ways, probes, calls, delay, share)
                 )
         finally:
             cluster.down()
 
 
-def _beside(ways: dict[str, Search], probes: Float32Array, calls: int, shards: int, delay: float, share: float) -> Row:
+def _beside(ways: dict[str, Search], probes: Float32Array, calls: int, delay: float, share: float) -> Row:
     """All in turn, so that whatever else the machine does concerns all."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
     worked: dict[str, list[float]] = {name: [] for name in ways}
@@ -123,7 +123,7 @@ def _beside(ways: dict[str, Search], probes: Float32Array, calls: int, shards: i
             taken[name].append(1e3 * (time.perf_counter() - start))
             worked[name].append(1e3 * (time.process_time() - before))
     middle = {name: float(np.median(each[WARM:])) for name, each in taken.items()}
-    usual = middle["call"] + delay + middle["scan"] / min(shards, PROCESSORS)
+    usual = middle["call"] + delay + middle["scan"] / PROCESSORS
     row = {
         "call_ms": middle["call"], "asker_ms": float(np.median(worked["call"][WARM:])), "scan_ms": middle["scan"],
         "model_ms": usual, "p50_ms": middle["cluster"],

@@ -18,7 +18,7 @@ from holue.gallery.embeddings import FloatArray
 from holue.gallery.segment import Numbers, Segment
 
 KIND = "shard"
-AT_ONCE = 1 << 24
+BYTES_PER_DIGEST_STEP = 1 << 24
 
 
 class ShardFile:
@@ -92,7 +92,7 @@ class ShardFile:
 def digest_of(rows: FloatArray) -> str:
     """SHA-256 of the bytes of some rows, read a little at a time."""
     digest = hashlib.sha256()
-    per = max(1, AT_ONCE // max(1, rows.shape[1] * rows.dtype.itemsize))
+    per = max(1, BYTES_PER_DIGEST_STEP // max(1, rows.shape[1] * rows.dtype.itemsize))
     for first in range(0, len(rows), per):
         digest.update(np.ascontiguousarray(rows[first : first + per]).data)
     return digest.hexdigest()

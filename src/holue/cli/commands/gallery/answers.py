@@ -21,7 +21,7 @@ from holue.cli.commands.gallery.samples_file import By, Damaged, DamagedGallery,
 from holue.cli.output import Json, print_json, say
 from holue.datasets.formats.parquet import write_parquet
 from holue.errors import InvalidFileError, NotCalibratedError
-from holue.live.batches import UNDER_WAY, Batches, digest_of_arrays
+from holue.live.batches import QUESTIONS_UNDER_WAY, Batches, digest_of_arrays
 from holue.progress import progress_bar, working
 from holue.recognition.answer.identifications import ACCEPTED, FILTERED, INCOMPLETE, REJECTED
 
@@ -128,7 +128,9 @@ def identify(
             kept = Path(f"{out}.partial")
         probes = None if kept is None else digest_of_arrays(given.embeddings, given.concentration)
         about = {**head, "probes": probes, "top_k": top_k}
-        batches = Batches(answer, len(names), under_way=1 if cluster is None else UNDER_WAY, kept=kept, about=about)
+        batches = Batches(
+            answer, len(names), under_way=1 if cluster is None else QUESTIONS_UNDER_WAY, kept=kept, about=about
+        )
         with nullcontext(None) if quiet else progress_bar("identifying") as progress:
             for some in batches:
                 rows += some
