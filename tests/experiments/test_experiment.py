@@ -16,6 +16,7 @@ from holue.experiments.registry import EXPERIMENTS, find_experiment
 from holue.experiments.source_commit import source_commit
 from holue.experiments.split import shares
 from holue.experiments.tables.experiment_report import read_experiment, report_text, write_experiment
+from holue.experiments.tables.findings import findings_lines
 from holue.experiments.tables.results_chart import results_charts
 from holue.experiments.tables.results_page import results_page, summary
 from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
@@ -174,6 +175,49 @@ def test_the_summary_counts_cells_as_one_would_by_hand(document: dict) -> None:
     assert "**1 of 2** cells" in page
     assert "Why it came out so." in page
     assert "| HolUE-MLP | 0.82 | 0.79 | 0.87 |" in page
+
+
+def test_the_findings_say_what_the_numbers_say(document: dict) -> None:
+    told = copy.deepcopy(document)
+    first, second = told["variants"][0]["operating_points"]
+    for point, best in ((first, "holue"), (second, "galue")):
+        point["prr_f1"] = {
+            key: {"value": 0.9 if key == best else 0.2, "low": 0.0, "high": 1.0} for key in point["prr_f1"]
+        }
+        point["difference_to_holue"]["holue-plus"] = {
+            "value": 0.1 if best == "holue" else -0.2,
+            "low": -0.3,
+            "high": 0.3,
+        }
+        point["difference_of_accuracy_to_holue"]["holue-plus"] = {"value": 0.3, "low": 0.2, "high": 0.4}
+        point["calibration_error"] = {
+            key: {"value": value, "low": 0.0, "high": 1.0}
+            for key, value in (("holue-plus", 0.02), ("galue", 0.25), ("holue", 0.15))
+        }
+        point["prr_f1"]["holue"]["seeds"] = [0.9, 0.8, -0.5 if best == "holue" else 0.6]
+        point["prr_f1"]["holue-plus"]["seeds"] = [0.2, 0.2, 0.3]
+        point["ablation"] = {
+            "HolUE-plus": {"prr_f1": 0.7, "prr_accuracy": 0.5, "calibration_error": 0.02},
+            "without sample": {"prr_f1": 0.5, "prr_accuracy": 0.5, "calibration_error": 0.02},
+            "without margin": {"prr_f1": 0.6, "prr_accuracy": 0.5, "calibration_error": 0.02},
+            "boosted trees instead of monotone": {"prr_f1": 0.65, "prr_accuracy": 0.5, "calibration_error": 0.05},
+        }
+    text = "\n".join(findings_lines([told]))
+    assert "Another is first on made at 0.2 (GalUE 0.900, HolUE-MLP 0.200)." in text
+    assert "far below the others**: HolUE-MLP on made at 0.1 (-0.50, the others 0.80 to 0.90). It" in text
+    assert "below HolUE-MLP on made at 0.2 (-0.200)" in text
+    assert "the differences there are +0.300." in text
+    assert (
+        "of HolUE-plus is 0.020 to 0.020, that of the other methods that give a number between 0 and 1 0.150 to 0.250"
+        in text
+    )
+    assert "(PRR of F1 at FPIR 0.2, with all 0.700): without sample 0.500, without margin 0.600." in text
+    assert (
+        "Learning with boosted trees changes PRR of F1 by -0.050 to -0.050 and the calibration error by +0.030 to +0.030"
+        in text
+    )
+    assert text.count("| made | 12 to 12 |") == 2
+    assert text in results_page([told])
 
 
 def test_the_charts_draw_at_most_six_methods_for_every_data_set_and_target(document: dict) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from holue.experiments.experiment import MAIN, REFERENCE
 from holue.experiments.tables.experiment_report import counts_text
+from holue.experiments.tables.findings import PAPER_METHODS, findings_lines
 from holue.experiments.tables.paper_table import PAPER_COLUMNS, PAPER_FPIR, PAPER_TABLE_1
 from holue.experiments.tables.summary_tables import (
     ABLATION_TITLES,
@@ -23,7 +24,6 @@ from holue.experiments.tables.summary_tables import (
 )
 
 Document = Mapping[str, Any]
-PAPER_METHODS = ("pfe", "scf", "sf", "acceptance", "galue", REFERENCE)
 OURS = {"holue-plus": "HolUE-plus", "holue-f1": "HolUE-F1"}
 """The methods of this package that are compared with HolUE-MLP: by P(correct), and by the expected gain in F1."""
 MEASURES = {"f1": "difference_to_holue", "accuracy": "difference_of_accuracy_to_holue"}
@@ -36,7 +36,8 @@ def results_page(documents: Sequence[Document], remarks: str = "", charts: Mappi
     for path, caption in (charts or {}).items():
         lines += [f"![{caption}]({path})", ""]
     lines += [
-        "The tables here are made by `holue results` from the `results.json` of each run; the remarks are written by hand. "
+        "The tables here are made by `holue results` from the `results.json` of each run, and so is every sentence above "
+        "the hand-written remarks. "
         "Every number is a mean over seeds; each seed assigns people at random to training, development and evaluation, and "
         "no person is in two of them. Intervals (95 %) are from a bootstrap over subjects that all seeds share, and "
         "differences are paired by seed and by resample. Thresholds, normalisation and heads are learnt on the development "
@@ -50,6 +51,7 @@ def results_page(documents: Sequence[Document], remarks: str = "", charts: Mappi
     if any(document["quick"] for document in documents):
         lines += ["", "**Some runs used `--quick`, on a part of the data: do not use their numbers.**"]
     lines += ["", "## Summary", "", *summary_lines(documents)]
+    lines += ["", "## What the numbers say", "", *findings_lines(documents)]
     if remarks.strip():
         lines += ["", remarks.strip()]
     lines += ["", "## The paper's Table 1", "", *_paper_lines()]

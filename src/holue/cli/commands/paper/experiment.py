@@ -153,7 +153,7 @@ def results(
 
 def _saved_charts(charts: list[Drawing], folder: Path) -> dict[str, str]:
     """Save the charts beside the page; their paths from the page, and their captions."""
-    (folder / "images").mkdir(exist_ok=True)
+    (folder / "images").mkdir(parents=True, exist_ok=True)
     for chart in charts:
         (folder / "images" / f"{chart.name}.svg").write_text(chart.svg, "utf-8")
     return {f"images/{chart.name}.svg": chart.caption for chart in charts}

@@ -15,8 +15,8 @@ from holue.embedding.training.arcface import ArcFaceTask, Classifier, Margin
 from holue.embedding.training.images.augmentation import Augmentation
 from holue.embedding.training.images.backbones import SmallResNet
 from holue.embedding.training.pytorch import reproducible, torch
+from holue.embedding.training.row_blocks import Rows
 from holue.embedding.training.train import TrainingHistory, TrainingSettings, content_hash, held_out_rows, train
-from holue.embedding.training.training_samples import Rows
 from holue.errors import InvalidInputError
 from holue.gallery.subjects import as_subjects
 from holue.progress import Progress
