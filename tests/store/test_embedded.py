@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from holue.errors import CannotWriteError, CorruptStoreError, InvalidParameterError, StoreError, StoreLockedError
+from holue.errors import CorruptStoreError, InvalidParameterError, StoreError, StoreLockedError
 from holue.store.sqlite.database import LOG_PAGES, connect_sqlite
 from holue.store.sqlite.files import ranges
 from holue.store.sqlite.files.disk import Disk
@@ -321,25 +321,6 @@ def test_a_write_that_fails_keeps_what_was_there(tmp_path: Path, small_limits: N
         store.enroll(embeddings(20, 2), list(range(100, 120)))
         assert store.samples(100)[0].embedding.tobytes() == embeddings(20, 2)[0].tobytes()
         assert store.verify() == []
-
-
-def test_a_snapshot_or_a_copy_that_does_not_fit_names_its_place_and_leaves_nothing(
-    tmp_path: Path, small_limits: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with SqliteStore.create(tmp_path / "home", dim=DIM) as store:
-        store.enroll(embeddings(20), list(range(20)))
-        whole = store.snapshot("whole")
-
-        def full(*_: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        monkeypatch.setattr(Disk, "copy", full)
-        with pytest.raises(CannotWriteError, match=r"snapshots/second: cannot be written \(No space left on device\)"):
-            store.snapshot("second")
-        with pytest.raises(CannotWriteError, match=r"again: cannot be written \(No space left on device\)"):
-            SqliteStore.restore(whole, tmp_path / "again")
-    assert [path.name for path in whole.parent.iterdir()] == ["whole"]
-    assert [path.name for path in tmp_path.iterdir()] == ["home"]
 
 
 def test_a_full_database_keeps_what_was_there(tmp_path: Path) -> None:
