@@ -19,7 +19,7 @@ from holue.recognition.search.search import SearchKind
 
 EXACT_UP_TO = 50_000 * 512
 """Coordinates of all subjects together up to which every one is read exactly."""
-BITS_FROM, BITS_FROM_FEATURES = 100_000 * 512, 64
+BITS_FROM, BITS_FROM_FEATURES = 200_000 * 512, 64
 """Coordinates of all subjects together, and of one, from which bits are faster than bytes."""
 MEMORY_SHARE = 0.25
 """The share of the machine's memory that int8 codes may take."""
