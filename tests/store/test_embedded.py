@@ -515,7 +515,7 @@ def test_many_single_changes_write_over_the_log_instead_of_growing_it(tmp_path: 
         for i in range(350):
             store.enroll(np.full((1, 512), i + 1), [i])
             sizes.append(log.stat().st_size)
-    # A change is about ten pages, and the log begins anew with the change after the one that filled it: 350 changes are 3500 pages.
+    # A change is about ten pages, and the log begins anew with the change after the one that filled it; 350 changes: 3500 pages.
     assert sizes[50] < sizes[90] < sizes[-1] <= (LOG_PAGES + 20) * page
 
 

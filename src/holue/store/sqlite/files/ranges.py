@@ -95,7 +95,7 @@ class Ranges:
     def flush_tail(self, block: Block | None = None) -> None:
         """Move the rows in the database, and a block behind them, to a segment file as one range."""
         tails = [Range(*row) for row in self._database.run(f"{_SELECT} WHERE file IS NULL ORDER BY first")]
-        kept = dict(self._database.run("SELECT number, data FROM range WHERE file IS NULL"))
+        kept: dict[int, bytes] = dict(self._database.run("SELECT number, data FROM range WHERE file IS NULL"))
         blocks = [*(self._tail(entry, kept[entry.number]) for entry in tails), *([] if block is None else [block])]
         if not blocks:
             return
