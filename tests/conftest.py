@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -126,3 +127,29 @@ def running_server() -> Iterator[PostgresServer]:
         )
     yield server
     server.stop()
+
+
+def _finder() -> Any:
+    """The program that finds a Chromium, as a module."""
+    program = Path(__file__).parent / "service" / "page" / "chromium.py"
+    specification = importlib.util.spec_from_file_location("chromium_finder", program)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")  # no longer: while Playwright runs, nothing else can run an event loop
+def chromium() -> Iterator[Any]:
+    """A browser; where none can be had the tests say so, and fail where one is needed."""
+    finder = _finder()
+    path = finder.find_chromium()
+    if path is None:
+        (pytest.fail if finder.is_needed() else pytest.skip)(finder.NONE_FOUND)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -89,3 +89,18 @@ def test_install_lines_of_pages_read_like_those_of_errors(path: Path) -> None:
     for found in INSTALL.finditer(path.read_text("utf-8")):
         assert set(found["extras"].split(",")) <= EXTRAS, f"{path.name}: {found[0]}"
         assert found["what"] in ("holue", "."), f"{path.name}: {found[0]}"
+
+
+def test_quickstart_names_every_extra_that_users_install() -> None:
+    table = (ROOT / "docs" / "quickstart.md").read_text("utf-8").split("## Install")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == EXTRAS - {"dev", "docs", "release", "peers"}
+
+
+def test_no_file_needs_a_package_to_be_imported_that_some_pythons_lack() -> None:
+    requirements = [line for extra in PROJECT["optional-dependencies"].values() for line in extra]
+    lacking = {re.split(r"[^\w.-]", line)[0] for line in requirements if "python_version" in line}
+    assert lacking == {"pgserver"}
+    for path in sorted({*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")}):  # doctests import every one
+        for node in ast.parse(path.read_text("utf-8")).body:
+            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert not lacking & set(imported), f"{path}: import it in the function that needs it"

@@ -73,6 +73,8 @@ def split(samples: Path) -> Path:
     [
         (["audit", "FILE", "--fpir", "2"], "--fpir must lie strictly between 0 and 1, got 2.0"),
         (["gallery-growth", "FILE", "--fpir", "2"], "--fpir must lie strictly between 0 and 1, got 2.0"),
+        (["gallery-growth", "FILE", "--first", "9999"], "growth from --first 9999 subjects needs at least 19998, got"),
+        (["enroll", "nowhere", "FILE"], "give the directory of a gallery, or make a new one with holue create"),
         (["split", "FILE", "OUT", "--known-share", "3"], "--known-share must"),
         (["trust", "SPLIT", "--target", "2"], "--target must lie strictly between 0 and 1, got 2.0"),
         (["trust", "SPLIT", "--confidence", "2"], "--confidence must lie strictly between 0 and 1, got 2.0"),

@@ -127,3 +127,12 @@ def test_the_asynchronous_client_does_the_same() -> None:
     assert asyncio.run(run()) == 3
     assert seen[-1].url.raw_path == b"/v1/galleries/a%2Fb/subjects"
     assert "x-api-key" not in seen[-1].headers
+
+
+def test_a_list_is_not_taken_for_the_id_of_a_subject() -> None:
+    seen, transport = answering((200, CHANGED))
+    for several in (["ann"], ("ann", "bob"), None, 1.5):
+        with pytest.raises(errors.InvalidSubjectsError, match="one subject at a time, by its id, got "):
+            client(transport).remove(several)  # type: ignore[arg-type]
+    assert not seen
+    assert client(transport).remove(np.int64(7)) == 3

@@ -5,7 +5,6 @@ run with HOLUE_UPDATE_DOCS=1 and read the difference.
 """
 
 import contextlib
-import importlib.util
 import io
 import os
 import re
@@ -15,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -125,6 +125,11 @@ def test_the_api_page_names_every_public_name() -> None:
     assert not missing, f"docs/api.md does not mention {', '.join(missing)}"
 
 
+def test_the_first_page_leads_to_every_other() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)", (DOCS / "index.md").read_text("utf-8")))
+    assert {path.name for path in DOCS.glob("*.md")} - {"index.md"} <= linked
+
+
 def test_the_methods_page_describes_every_score() -> None:
     page = (DOCS / "methods.md").read_text("utf-8")
     missing = [name for name in SCORES if f"`{name}`" not in page]
@@ -138,18 +143,36 @@ def test_the_quickstart_explains_every_error() -> None:
     assert not missing, f"docs/quickstart.md does not explain {', '.join(missing)}"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is not installed (extra: docs)")
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built without a warning."""
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed (extra: docs)")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    for page in (tmp_path / "site").glob("*.html"):
+    return folder
+
+
+def test_the_site_asks_nothing_of_the_network_and_knows_every_formula(site: Path) -> None:
+    for page in site.glob("*.html"):
         outside = re.findall(r"<(?:script|link)[^>]+(?:src|href)=[\"']?https?://[^\"'> ]+", page.read_text("utf-8"))
         assert not outside, f"the site must open offline, but {page.name} loads {outside}"
-    typeset = re.findall(r"<math .*?</math>", (tmp_path / "site" / "theory.html").read_text("utf-8"), re.DOTALL)
-    assert len(typeset) == (DOCS / "theory.md").read_text("utf-8").count("\n$$\n") // 2 > 10
+    theory = (site / "theory.html").read_text("utf-8")
+    assert theory.count('<div class="formula">') == (DOCS / "theory.md").read_text("utf-8").count("\n$$\n") // 2 > 10
+    typeset = re.findall(r"<math .*?</math>", theory, re.DOTALL)
     left_over = [formula for formula in typeset if "\\" in formula or "&amp;" in formula]
     assert not left_over, "the site does not know a command of LaTeX; write the formula in another way"
+
+
+def test_every_formula_fits_a_telephone(chromium: Any, site: Path) -> None:
+    page = chromium.new_page(viewport={"width": 400, "height": 900})
+    page.goto((site / "theory.html").as_uri())
+    cut = "() => [...document.querySelectorAll('.formula')].map(one => one.scrollWidth - one.clientWidth)"
+    assert set(page.evaluate(cut)) == {0}, (
+        "a part of a formula after \\qquad stands below the other; use it in long ones"
+    )
+    page.close()
 
 
 def test_numbers_in_the_last_place_may_differ_and_words_may_not() -> None:

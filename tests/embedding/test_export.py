@@ -13,9 +13,9 @@ from holue.embedding.heads.scf import train_scf  # noqa: E402
 from holue.embedding.models.embedder import OnnxEmbedder  # noqa: E402
 from holue.embedding.models.embedding_file import EmbeddingFile, require_same_fingerprint  # noqa: E402
 from holue.embedding.training.arcface import train_arcface_head  # noqa: E402
-from holue.embedding.training.augmentation import Augmentation  # noqa: E402
 from holue.embedding.training.export import export_head, export_network  # noqa: E402
-from holue.embedding.training.image_network import train_arcface_network  # noqa: E402
+from holue.embedding.training.images.augmentation import Augmentation  # noqa: E402
+from holue.embedding.training.images.image_network import train_arcface_network  # noqa: E402
 from holue.embedding.training.train import TrainingSettings  # noqa: E402
 from holue.errors import (  # noqa: E402
     CorruptArtifactError,

@@ -13,6 +13,7 @@ from holue.embedding.heads.scf import train_scf  # noqa: E402
 from holue.embedding.models.embedding_file import EmbeddingFile  # noqa: E402
 from holue.embedding.training.class_centres import ClassCentres  # noqa: E402
 from holue.embedding.training.train import TrainingSettings  # noqa: E402
+from holue.embedding.training.training_samples import FeatureScale  # noqa: E402
 from holue.errors import (  # noqa: E402
     CalibrationDataError,
     InvalidEmbeddingsError,
@@ -80,9 +81,13 @@ def test_training_a_head_twice_gives_the_same_head() -> None:
         np.testing.assert_array_equal(first, second)
 
 
+def scale_of(features: np.ndarray) -> FeatureScale:
+    return FeatureScale.of(features, np.arange(len(features)))
+
+
 def test_a_positive_head_starts_where_it_is_told_and_stays_in_its_range() -> None:
     features = np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
-    head = PositiveHead(features, lower=1.0, upper=100.0, initial=30.0).eval()
+    head = PositiveHead(scale_of(features), lower=1.0, upper=100.0, initial=30.0).eval()
     np.testing.assert_allclose(head(torch.from_numpy(features)).detach(), 30.0, rtol=1e-5)  # float32
     torch.nn.init.normal_(head.trunk.last.weight, std=100.0)
     values = head(torch.from_numpy(features)).detach()
@@ -92,7 +97,7 @@ def test_a_positive_head_starts_where_it_is_told_and_stays_in_its_range() -> Non
 
 def test_a_feature_that_never_varies_does_no_harm() -> None:
     features = np.ones((20, 3), np.float32)
-    head = LogVarianceHead(features, initial=np.zeros(5)).eval()
+    head = LogVarianceHead(scale_of(features), initial=np.zeros(5)).eval()
     assert torch.isfinite(head(torch.from_numpy(features))).all()
 
 

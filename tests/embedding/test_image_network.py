@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 
 from holue.embedding.models.embedding_file import EmbeddingFile  # noqa: E402
 from holue.embedding.training.arcface import Margin, nearest_centre_loss, train_arcface_head  # noqa: E402
-from holue.embedding.training.augmentation import Augmentation  # noqa: E402
 from holue.embedding.training.class_centres import ClassCentres  # noqa: E402
-from holue.embedding.training.image_network import train_arcface_network  # noqa: E402
+from holue.embedding.training.images.augmentation import Augmentation  # noqa: E402
+from holue.embedding.training.images.image_network import train_arcface_network  # noqa: E402
 from holue.embedding.training.train import TrainingSettings  # noqa: E402
 from holue.errors import InvalidInputError, InvalidParameterError, InvalidSubjectsError  # noqa: E402
 

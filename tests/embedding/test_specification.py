@@ -10,6 +10,7 @@ from holue.embedding.inputs.images import ImageInput
 from holue.embedding.inputs.speech import SpeechInput
 from holue.embedding.models.specification import (
     ModelSpecification,
+    models_directory,
     open_specification,
     preset,
     read_specification,
@@ -107,5 +108,17 @@ def test_the_fingerprint_follows_the_weights_and_the_preprocessing_only(
     assert replace(base, model_input=ImageInput(4, 4, mean=0.0)).fingerprint() != fingerprint
     path.with_name("tiny.onnx.data").write_bytes(b"external weights")
     assert base.fingerprint() != fingerprint
-    with pytest.raises(InvalidFileError, match="no such model"):
+    with pytest.raises(InvalidFileError, match=r"gone.onnx: there is no such model; name an ONNX file$"):
         replace(base, path=path.with_name("gone.onnx")).fingerprint()
+
+
+def test_a_preset_whose_file_is_missing_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLUE_MODELS", str(tmp_path))
+    with pytest.raises(
+        InvalidFileError, match=r"put arcface_mbf.onnx into this folder, which HOLUE_MODELS names, or name"
+    ):
+        preset("arcface").fingerprint()
+    monkeypatch.delenv("HOLUE_MODELS")
+    lost = replace(preset("arcface"), path=models_directory() / "lost.onnx")
+    with pytest.raises(InvalidFileError, match=r"set HOLUE_MODELS to the folder that holds lost.onnx, or name an ONNX"):
+        lost.fingerprint()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holue.embedding.training.training_images import TrainingImages
+from holue.embedding.training.images.training_images import TrainingImages
 from holue.errors import InvalidSubjectsError
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 8, 8, 3), dtype=np.uint8)

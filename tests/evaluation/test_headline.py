@@ -90,6 +90,16 @@ def test_a_target_within_the_interval_is_not_missed(results: Results) -> None:
     assert "it reached 0.06 (95 % interval 0.04 to 0.08)." in told.answer
 
 
+def test_of_several_operating_points_the_headline_names_the_one_whose_numbers_it_has(results: Results) -> None:
+    told = with_reached(results, Estimate(0.05, 0.04, 0.06), Estimate(0.4, 0.3, 0.5))
+    told = with_ratio(told, Estimate(0.6, 0.5, 0.7))
+    assert told.headline.startswith("Do not count on FPIR 0.2: ")
+    assert told.headline.endswith(" at FPIR 0.05.")
+    alone = replace(told, points=told.points[:1]).headline
+    assert alone.startswith("Have a person check")
+    assert "at FPIR" not in alone
+
+
 def test_an_fpir_without_an_interval_is_not_judged(results: Results) -> None:
     told = with_reached(results, Estimate.undefined("there is no non-mated probe"), Estimate(0.2, None, None))
     assert [missed(point) for point in told.points] == [None, None]

@@ -78,6 +78,22 @@ def test_strict_targets_are_refused_with_what_they_would_take_and_easy_ones_kept
     assert "% of the automatic decisions are wrong (confidence 95 %); on the evaluation part" in study.answer
 
 
+def test_a_filter_that_leaves_no_name_says_so(study: TrustStudy) -> None:
+    assert "names somebody" not in study.answer
+    chosen = study.chosen
+    assert chosen is not None
+    ways = chosen.three_way
+    nameless = replace(
+        ways,
+        accepted_right=0,
+        misidentifications=0,
+        false_acceptances=0,
+        filtered_right=ways.filtered_right + ways.accepted,
+    )
+    reports = tuple(replace(one, three_way=nameless) if one is chosen else one for one in study.reports)
+    assert replace(study, reports=reports).answer.endswith("; no answer that names somebody is left.")
+
+
 def test_sets_cover_both_kinds_of_people_or_say_that_they_cannot(study: TrustStudy) -> None:
     for sets in study.sets[:2]:
         assert sets.mated is not None

@@ -12,8 +12,10 @@ from scipy.special import log_ndtr, logsumexp
 
 from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError
 from holue.evidence.binary import scan as module
-from holue.evidence.binary.estimate_loops import ROWS_AT_ONCE as CHUNK
-from holue.evidence.binary.lookup_loops import LOOKUP, LOOKUPS, Lookup, add_entries, look_up, look_up_with
+from holue.evidence.binary.bit_planes import STEP, planes_of, values_of
+from holue.evidence.binary.bits_needed import shares_to_score
+from holue.evidence.binary.loops.estimate_loops import CHUNK_ROWS as CHUNK
+from holue.evidence.binary.loops.lookup_loops import LOOKUP, LOOKUPS, Lookup, add_entries, look_up, look_up_with
 from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart, pack_signs, unpack_signs
 from holue.evidence.binary.rotation import deviations, rotated_width, rotation
 from holue.evidence.binary.scan import BinaryGallery, scan_binary
@@ -53,13 +55,13 @@ def probes_of(rng: np.random.Generator, rows: Array, n: int, cosine: float = 0.6
     return np.concatenate([mated, unit(rng.normal(size=(n, rows.shape[1])))])
 
 
-def binary(rows: Array) -> BinaryGallery:
-    return BinaryGallery((BinaryPart.of_rows(rows, np.arange(len(rows))),))
+def binary(rows: Array, planes: int = 1) -> BinaryGallery:
+    return BinaryGallery((BinaryPart.of_rows(rows, np.arange(len(rows)), planes),))
 
 
 def looked_up(part: BinaryPart, probes: Array) -> npt.NDArray[np.float64]:
     """The estimates of every cosine as the tables give them, in float64."""
-    tables = Tables.of(probes.astype(np.float64))
+    tables = Tables.of(probes.astype(np.float64), part.planes)
     sums = np.empty((len(probes), len(part.codes) * BLOCK_ROWS), dtype=np.uint16)
     add_entries(part.codes, 0, len(part.codes), tables.entries, 0, len(probes), sums)
     weights = part.scale[0] + part.scale[1] * part.weights
@@ -69,9 +71,9 @@ def looked_up(part: BinaryPart, probes: Array) -> npt.NDArray[np.float64]:
 
 def estimates_of(part: BinaryPart, probes: Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """What the codes say of every cosine, in float64 and without tables; and each row's deviation."""
-    signs = 2.0 * unpack_signs(part.codes, len(part)) - 1
+    values = values_of(unpack_signs(part.codes, len(part)), part.planes).astype(np.float64)
     weights = part.scale[0] + part.scale[1] * part.weights
-    sums = (probes.astype(np.float64) @ rotation(part.dim)) @ signs.T
+    sums = (probes.astype(np.float64) @ rotation(part.dim)) @ values.T
     return (probes @ part.centre)[:, None] + weights * sums, part.scale[2] + part.scale[3] * part.deviations
 
 
@@ -84,12 +86,16 @@ def test_a_rotation_keeps_lengths_and_is_always_the_same(dim: int) -> None:
     np.testing.assert_array_equal(rotation(dim), turn)
 
 
+@pytest.mark.parametrize("planes", [1, 2])
 @pytest.mark.parametrize("rows_of", WORLDS)
-def test_estimates_have_no_bias_and_the_deviation_they_say(rows_of) -> None:  # type: ignore[no-untyped-def]
+def test_estimates_have_no_bias_and_the_deviation_they_say(rows_of, planes: int) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(0)
     rows = rows_of(rng, 4000, 96)
     probes = unit(rng.normal(size=(200, 96)))
-    estimates, deviation = estimates_of(binary(rows).parts[0], probes)
+    part = binary(rows, planes).parts[0]
+    estimates, deviation = estimates_of(part, probes)
+    # √(2/π) of a row's length is along its signs, √0.881 along the best four levels (Max 1960).
+    assert 0.9 < part.typical[1] * np.sqrt(128 / (1 - (part.centre**2).sum())) / {1: 0.756, 2: 0.367}[planes] < 1.1
     error = (estimates - probes @ rows.T) / deviation
     assert abs(error.mean()) < 0.01
     # A probe across a row has the whole deviation, and random ones nearly so.
@@ -118,7 +124,7 @@ def test_every_way_to_look_up_adds_what_one_lookup_after_another_adds(lookup: Lo
     def law(n: int, n_probes: int, dim: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
         part = binary(random_rows(rng, n, dim)).parts[0]
-        tables = Tables.of(random_rows(rng, n_probes, dim).astype(np.float64), lookup.bits)
+        tables = Tables.of(random_rows(rng, n_probes, dim).astype(np.float64), bits=lookup.bits)
         blocks = len(part.codes)
         fast, plain = (np.empty((n_probes, blocks * BLOCK_ROWS), dtype=np.uint16) for _ in range(2))
         first, last = rng.integers(n_probes), n_probes
@@ -133,7 +139,7 @@ def test_every_way_to_look_up_adds_what_one_lookup_after_another_adds(lookup: Lo
 def test_tables_add_the_coordinates_of_a_probe_with_the_signs_of_a_row(bits: int) -> None:
     rng = np.random.default_rng(11)
     rows, probes = random_rows(rng, 100, 200), random_rows(rng, 30, 200).astype(np.float64)
-    part, tables = binary(rows).parts[0], Tables.of(probes, bits)
+    part, tables = binary(rows).parts[0], Tables.of(probes, bits=bits)
     sums = np.empty((30, len(part.codes) * BLOCK_ROWS), dtype=np.uint16)
     add_entries(part.codes, 0, len(part.codes), tables.entries, 0, 30, sums)
     added = tables.least[:, None] + tables.step[:, None] * sums[:, :100]
@@ -144,11 +150,12 @@ def test_tables_add_the_coordinates_of_a_probe_with_the_signs_of_a_row(bits: int
     assert 0.9 < off.std() < 1.1
 
 
+@pytest.mark.parametrize("planes", [1, 2])
 @pytest.mark.parametrize("dim", [3, 64, 200])
-def test_tables_are_off_by_no_more_than_they_say(dim: int) -> None:
+def test_tables_are_off_by_no_more_than_they_say(dim: int, planes: int) -> None:
     rng = np.random.default_rng(2)
     rows, probes = with_a_mean(rng, 300, dim), random_rows(rng, 20, dim)
-    part, tables = binary(rows).parts[0], Tables.of(probes.astype(np.float64))
+    part, tables = binary(rows, planes).parts[0], Tables.of(probes.astype(np.float64), planes)
     off = np.abs(looked_up(part, probes) - estimates_of(part, probes)[0]).max(axis=1)
     assert (off <= tables.error_in(part)).all()
     assert (tables.error_in(part) < 0.25 * part.typical[1] * np.sqrt(part.width)).all()
@@ -159,6 +166,31 @@ def test_signs_come_out_of_their_blocks() -> None:
     codes = np.empty((3, 24, 64), dtype=np.uint8)
     pack_signs(signs, codes)
     np.testing.assert_array_equal(unpack_signs(codes, 131), signs)
+
+
+def test_two_bits_are_the_nearest_of_four_levels() -> None:
+    x = np.random.default_rng(14).normal(size=(50, 256)) * np.linspace(0.5, 3, 50)[:, None]
+    levels = np.array([-1.5, -0.5, 0.5, 1.5]) * STEP * np.sqrt((x**2).mean(axis=1))[:, None, None]
+    nearest = np.abs(x[:, :, None] - levels).argmin(axis=2)
+    np.testing.assert_array_equal(values_of(planes_of(x, 2), 2), 2 * nearest - 3)
+
+
+def test_the_share_that_one_bit_leaves_to_score_is_known_before_there_are_codes() -> None:
+    rng = np.random.default_rng(15)
+    shares = []
+    for rows_of, dim in ((random_rows, 128), (with_a_mean, 256), (families, 256)):
+        rows = rows_of(rng, 20_000, dim)
+        strangers = rows_of(rng, 200, dim) if rows_of is not families else rows[:200]
+        rest = rows if rows_of is not families else rows[200:]
+        threshold = np.quantile((strangers @ rest.T).max(axis=1), 0.99)
+        shares.append(shares_to_score(rows))
+        for planes, share in zip((1, 2), shares[-1]):
+            part = binary(rest, planes).parts[0]
+            estimates, sigma = estimates_of(part, strangers)
+            counted = (estimates + deviations(part.width, 1e-6) * sigma > threshold).mean()
+            # The threshold is estimated from a hundred rows: a deviation of it moves a small share by a factor of two.
+            assert counted / 2 - 2e-4 < share < 2 * counted + 2e-4
+    assert [each.planes for each in shares] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("dim", [128, 512])
@@ -174,14 +206,15 @@ def test_codes_take_a_twentyfourth_of_float32(dim: int) -> None:
     st.sampled_from([2, 16, 100]),
     st.integers(1, 3),
     st.booleans(),
+    st.sampled_from([1, 2]),
     st.integers(0, 2**32 - 1),
 )
-def test_the_top_is_that_of_an_exact_scan(rows_of, n, dim, threads, leave, seed) -> None:  # type: ignore[no-untyped-def]
+def test_the_top_is_that_of_an_exact_scan(rows_of, n, dim, threads, leave, planes, seed) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(seed)
     rows = rows_of(rng, n, dim)
     gone = rng.random(n) < 0.2 if leave and n > 2 else np.zeros(n, dtype=bool)
     gone[0] = False
-    part = replace(BinaryPart.of_rows(rows, np.arange(n)), gone=gone if gone.any() else None)
+    part = replace(BinaryPart.of_rows(rows, np.arange(n), planes), gone=gone if gone.any() else None)
     probes = probes_of(rng, rows, 4)
     seen = scan_binary(probes, BinaryGallery((part,)), [20.0, 1.0], top_k=3, threads=threads)
     exact = scan(probes, [part.block], [20.0, 1.0], top_k=3)
@@ -196,7 +229,7 @@ def reference(
 ) -> tuple[float, float]:
     """Log-mass and mean score by the formulas of ``completion.py``, in plain numpy."""
     (estimates,), sigma = looked_up(part, probe[None]), part.scale[2] + part.scale[3] * part.deviations
-    rounding = Tables.of(probe[None].astype(np.float64)).variance[0] * part.typical[0] ** 2
+    rounding = Tables.of(probe[None].astype(np.float64), part.planes).variance[0] * part.typical[0] ** 2
     scores, base, a = part.exact @ probe.astype(np.float64), float(probe @ part.centre), sharpness
     listed = estimates + z * sigma + beta > cut
     sigma = np.sqrt(sigma**2 + rounding)
@@ -211,18 +244,19 @@ def reference(
     return float(total), float(np.exp(logs - total) @ np.concatenate([x_h, x]))
 
 
+@pytest.mark.parametrize("planes", [1, 2])
 @pytest.mark.parametrize("rows_of", WORLDS)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_sums_are_those_of_the_formulas(rows_of, threads: int) -> None:  # type: ignore[no-untyped-def]
+def test_sums_are_those_of_the_formulas(rows_of, threads: int, planes: int) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(5)
     rows = rows_of(rng, 6000, 128)
-    part = BinaryPart.of_rows(rows, np.arange(len(rows)))
+    part = BinaryPart.of_rows(rows, np.arange(len(rows)), planes)
     probes, sharpness = probes_of(rng, rows, 10), [60.0, 12.0, 3.0]
     seen = scan_binary(probes, BinaryGallery((part,)), sharpness, top_k=1, decisive=0.5, threads=threads)
     assert seen.precision is not None
     assert (seen.precision.top_from > EVERY_PLACE).all()
     z = deviations(128, module.MISSED - CHANCE)
-    beta = Tables.of(probes.astype(np.float64)).error_in(part)
+    beta = Tables.of(probes.astype(np.float64), planes).error_in(part)
     for i, probe in enumerate(probes):
         for m, a in enumerate(sharpness):
             # The key of one row is the cut but for a rounding of float32: it may count as listed or not.
@@ -232,16 +266,20 @@ def test_sums_are_those_of_the_formulas(rows_of, threads: int) -> None:  # type:
             assert (off < (2e-5 + 1e-6 * a, 1e-5)).all()
 
 
+@pytest.mark.parametrize("planes", [1, 2])
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("rows_of", WORLDS)
-def test_standard_errors_hold(rows_of, sampled: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_standard_errors_hold(  # type: ignore[no-untyped-def]
+    rows_of, sampled: bool, planes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if sampled:  # as in a large gallery
         monkeypatch.setattr(module, "WEIGHED_ROWS", 3000)
+        monkeypatch.setattr(module, "SAMPLE_ERROR", 0.1)
         monkeypatch.setattr(module, "CUT_FROM", 4096)
     rng = np.random.default_rng(6)
     everybody = rows_of(rng, 12_400, 128)
     rows, strangers = everybody[:12_000], everybody[12_000:]
-    gallery = BinaryGallery((learned(BinaryPart.of_rows(rows, np.arange(len(rows)))),))
+    gallery = BinaryGallery((learned(BinaryPart.of_rows(rows, np.arange(len(rows)), planes)),))
     probes = np.concatenate([probes_of(rng, rows, 400)[:400], strangers])
     sharpness = [100.0, 5.0]
     seen, exact = scan_binary(probes, gallery, sharpness, top_k=5, decisive=0.5), scan(probes, rows, sharpness, top_k=5)
@@ -283,7 +321,7 @@ def test_a_sample_of_the_rest_stands_for_all_of_it(sharpness: float, monkeypatch
     monkeypatch.setattr(module, "CUT_FROM", 4096)
     whole = scan_binary(probes, gallery, [sharpness], top_k=1, decisive=0.85)
     monkeypatch.setattr(module, "WEIGHED_ROWS", 4000)
-    monkeypatch.setattr(module, "WEIGHED_SPREAD", 10.0)
+    monkeypatch.setattr(module, "SAMPLE_ERROR", 1.0)
     some = scan_binary(probes, gallery, [sharpness], top_k=1, decisive=0.85)
     assert whole.precision is not None
     assert some.precision is not None
@@ -301,7 +339,7 @@ def test_few_probes_list_more_where_the_decision_asks_for_it(monkeypatch: pytest
     rng = np.random.default_rng(13)
     rows = random_rows(rng, 70_000, 64)
     probes = random_rows(rng, 2, 64)
-    monkeypatch.setattr(module, "FEWEST_LISTED", 1000)
+    monkeypatch.setitem(module.FEWEST_LISTED, 1, 1000)
     threshold = 0.7
     seen = scan_binary(probes, binary(rows), [], top_k=1, decisive=threshold)
     assert seen.precision is not None
@@ -317,7 +355,7 @@ def test_a_probe_of_which_nothing_can_be_promised_is_scanned_exactly(monkeypatch
     rng = np.random.default_rng(8)
     rows = random_rows(rng, 6000, 32)
     probes = probes_of(rng, rows, 3)
-    monkeypatch.setattr(module, "FEWEST_LISTED", 10)
+    monkeypatch.setitem(module.FEWEST_LISTED, 1, 10)
     seen, exact = scan_binary(probes, binary(rows), [10.0], top_k=5), scan(probes, rows, [10.0], top_k=5)
     assert seen.precision is not None
     assert (seen.precision.top_from == EVERY_PLACE).all()
@@ -338,7 +376,8 @@ def test_parts_are_read_together_and_merge_with_exact_ones() -> None:
     rng = np.random.default_rng(9)
     rows = families(rng, 9000, 64)
     numbers = np.arange(len(rows))
-    parts = tuple(BinaryPart.of_rows(rows[own], numbers[own]) for own in (slice(0, 5000), slice(5000, 8000)))
+    cut = ((slice(0, 5000), 1), (slice(5000, 8000), 2))
+    parts = tuple(BinaryPart.of_rows(rows[own], numbers[own], planes) for own, planes in cut)
     probes = probes_of(rng, rows, 20)
     beside = scan(probes, [Block(rows[8000:], numbers[8000:], np.empty(0, dtype=bool))], [10.0], top_k=3)
     seen = merge(scan_binary(probes, BinaryGallery(parts), [10.0], top_k=3), beside)

@@ -23,7 +23,8 @@ def gallery() -> BinaryGallery:
     gone = np.zeros(2000, dtype=bool)
     gone[[0, 5, 1999]] = True
     first = replace(BinaryPart.of_rows(rows[:2000], np.arange(2000)), gone=gone, shared=0.01, mean_factor=1.2)
-    return BinaryGallery((first, BinaryPart.of_rows(rows[2000:], np.arange(2000, 3000))))
+    second = replace(BinaryPart.of_rows(rows[2000:], np.arange(2000, 3000), planes=2), one_bit_share=0.25)
+    return BinaryGallery((first, second))
 
 
 def test_saved_and_loaded_it_answers_the_same_and_those_who_left_are_not_on_disk(
@@ -33,6 +34,7 @@ def test_saved_and_loaded_it_answers_the_same_and_those_who_left_are_not_on_disk
     assert len(loaded) == len(gallery) == 2997
     assert all(isinstance(part.exact, np.memmap) for part in loaded.parts)
     assert (loaded.parts[0].shared, loaded.parts[0].mean_factor, loaded.parts[0].gone) == (0.01, 1.2, None)
+    assert [(part.planes, part.one_bit_share) for part in loaded.parts] == [(1, None), (2, 0.25)]
     assert not (np.isin(loaded.parts[0].numbers, [0, 5, 1999])).any()
     left = gallery.parts[0].exact[5].tobytes()
     assert not any(left in path.read_bytes() for path in (tmp_path / "g").iterdir())

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,16 @@ import pytest
 from holue.errors import InvalidFileError, InvalidParameterError
 from holue.evaluation.intervals.intervals import Bootstrapped
 from holue.evaluation.protocol import IdentificationProtocol, ProtocolPart
-from holue.experiments.experiment import MAIN, NORM_ONLY, Experiment, Size, run_experiment
+from holue.experiments.experiment import COMPARED, HELD_BY_MODEL, MAIN, NORM_ONLY, Experiment, Size, run_experiment
 from holue.experiments.registry import EXPERIMENTS, find_experiment
+from holue.experiments.source_commit import source_commit
 from holue.experiments.split import shares
 from holue.experiments.tables.experiment_report import read_experiment, report_text, write_experiment
+from holue.experiments.tables.findings import findings_lines
 from holue.experiments.tables.results_chart import results_charts
 from holue.experiments.tables.results_page import results_page, summary
 from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
+from holue.experiments.tables.summary_tables import variant_tables
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 
@@ -71,9 +75,50 @@ def test_the_whole_among_the_ablations_is_the_method_itself(document: dict) -> N
 
 
 def test_variants_are_evaluated_at_the_middle_target(document: dict) -> None:
-    main, variant = document["variants"]
+    main, held, variant = document["variants"]
     assert [point["target_fpir"] for point in main["operating_points"]] == [0.1, 0.2]
+    assert [point["target_fpir"] for point in held["operating_points"]] == [0.1, 0.2]
     assert [point["target_fpir"] for point in variant["operating_points"]] == [0.2]
+
+
+def test_the_paper_s_model_stands_beside_the_threshold_that_holds_its_fpir(document: dict) -> None:
+    main, held, _ = document["variants"]
+    assert (main["hold"], held["hold"], held["variant"]) == ("fpir", "model", HELD_BY_MODEL)
+    assert {"galue", "holue", "holue-plus"} <= set(held["methods"]) <= set(COMPARED)
+    assert held["operating_points"][0]["ablation"] == {}
+    # Galleries of one size: neither way moves the threshold.
+    for one, other in zip(main["operating_points"], held["operating_points"]):
+        assert other["thresholds"] == pytest.approx(one["thresholds"], abs=1e-6)
+        assert other["prr_f1"]["galue"]["value"] == pytest.approx(one["prr_f1"]["galue"]["value"], abs=1e-6)
+
+
+def test_every_table_names_the_commit(document: dict) -> None:
+    told = copy.deepcopy(document)
+    for variant in told["variants"]:
+        variant["commit"] = "c0ffee"
+        tables = variant_tables(variant)
+        assert tables
+        assert all("commit c0ffee" in table.markdown().splitlines()[0] for table in tables)
+
+
+def test_a_commit_is_that_of_a_checkout_with_what_was_changed_since(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        settings = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
+        done = subprocess.run(["git", *settings, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    assert source_commit(package) == "unknown"
+    git("init")
+    assert source_commit(package) == "unknown", "installed inside a checkout of something else"
+    git("add", ".")
+    git("commit", "-m", "first")
+    first = git("rev-parse", "--short=10", "HEAD")
+    assert source_commit(package) == first
+    (package / "__init__.py").write_text("changed = True")
+    assert source_commit(package) == f"{first} with changes"
 
 
 def test_a_probe_with_two_degradations_counts_at_both_levels(document: dict) -> None:
@@ -132,13 +177,71 @@ def test_the_summary_counts_cells_as_one_would_by_hand(document: dict) -> None:
     assert "| HolUE-MLP | 0.82 | 0.79 | 0.87 |" in page
 
 
+def test_the_findings_say_what_the_numbers_say(document: dict) -> None:
+    told = copy.deepcopy(document)
+    first, second = told["variants"][0]["operating_points"]
+    for point, best in ((first, "holue"), (second, "galue")):
+        point["prr_f1"] = {
+            key: {"value": 0.9 if key == best else 0.2, "low": 0.0, "high": 1.0} for key in point["prr_f1"]
+        }
+        point["difference_to_holue"]["holue-plus"] = {
+            "value": 0.1 if best == "holue" else -0.2,
+            "low": -0.3,
+            "high": 0.3,
+        }
+        point["difference_of_accuracy_to_holue"]["holue-plus"] = {"value": 0.3, "low": 0.2, "high": 0.4}
+        point["calibration_error"] = {
+            key: {"value": value, "low": 0.0, "high": 1.0}
+            for key, value in (("holue-plus", 0.02), ("galue", 0.25), ("holue", 0.15))
+        }
+        point["prr_f1"]["holue"]["seeds"] = [0.9, 0.8, -0.5 if best == "holue" else 0.6]
+        point["prr_f1"]["holue-plus"]["seeds"] = [0.2, 0.2, 0.3]
+        point["ablation"] = {
+            "HolUE-plus": {"prr_f1": 0.7, "prr_accuracy": 0.5, "calibration_error": 0.02},
+            "without sample": {"prr_f1": 0.5, "prr_accuracy": 0.5, "calibration_error": 0.02},
+            "without margin": {"prr_f1": 0.6, "prr_accuracy": 0.5, "calibration_error": 0.02},
+            "boosted trees instead of monotone": {"prr_f1": 0.65, "prr_accuracy": 0.5, "calibration_error": 0.05},
+        }
+    text = "\n".join(findings_lines([told]))
+    assert "Another is first on made at 0.2 (GalUE 0.900, HolUE-MLP 0.200)." in text
+    assert "far below the others**: HolUE-MLP on made at 0.1 (-0.50, the others 0.80 to 0.90). It" in text
+    assert "below HolUE-MLP on made at 0.2 (-0.200)" in text
+    assert "the differences there are +0.300." in text
+    assert (
+        "of HolUE-plus is 0.020 to 0.020, that of the other methods that give a number between 0 and 1 0.150 to 0.250"
+        in text
+    )
+    assert "(PRR of F1 at FPIR 0.2, with all 0.700): without sample 0.500, without margin 0.600." in text
+    assert (
+        "Learning with boosted trees changes PRR of F1 by -0.050 to -0.050 and the calibration error by +0.030 to +0.030"
+        in text
+    )
+    assert text.count("| made | 12 to 12 |") == 2
+    assert text in results_page([told])
+
+
 def test_the_charts_draw_at_most_six_methods_for_every_data_set_and_target(document: dict) -> None:
     charts = results_charts([document])
-    assert [chart.name for chart in charts] == ["results-prr_f1", "results-prr_accuracy"]
-    for chart in charts:
+    assert [chart.name for chart in charts] == [
+        "results-prr_f1",
+        "results-prr_accuracy",
+        "results-curves",
+        "results-fpir",
+    ]
+    for chart in charts[:2]:
         (ax,) = chart.figure.axes
         assert len(ax.get_yticks()) == len(document["variants"][0]["operating_points"])
         assert 2 <= len(ax.get_legend_handles_labels()[1]) <= 6
+
+
+def test_the_curves_and_the_reached_fpir_are_drawn_for_every_data_set(document: dict) -> None:
+    *_, curves, reached = results_charts([document, {**document, "name": "again"}, {**document, "name": "once more"}])
+    drawn = [ax for ax in curves.figure.axes if ax.axison]
+    assert [ax.get_title(loc="left") for ax in drawn] == ["made, FPIR 0.2", "again, FPIR 0.2", "once more, FPIR 0.2"]
+    assert {"HolUE-MLP", "random", "oracle"} <= set(drawn[0].get_legend_handles_labels()[1])
+    (ax,) = reached.figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["made", "again", "once more"]
+    assert len(reached.svg) > 1000
 
 
 def test_joint_resamples_draw_a_person_equally_often_in_every_seed() -> None:

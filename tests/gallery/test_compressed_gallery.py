@@ -34,7 +34,7 @@ def unpacked(compressed: CompressedGallery):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("at_once", [1, 7, 4096])
 def test_errors_and_norms_bound_what_was_lost(monkeypatch: pytest.MonkeyPatch, form: Form, at_once: int) -> None:
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(module, "ROWS_COMPRESSED_AT_ONCE", at_once)
     rng = np.random.default_rng(0)
     gallery = unit(rng, 50, 23)
     gallery[3] = np.eye(23)[4]

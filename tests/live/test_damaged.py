@@ -96,9 +96,9 @@ def test_a_gallery_without_damage_answers_as_ever_when_asked_to_serve_a_damaged_
 
 def test_acknowledged_changes_that_are_lost_make_answers_incomplete(two_files: str, people: Any) -> None:
     from holue.store.sqlite.files.disk import Disk
-    from holue.store.sqlite.files.head import write_head
+    from holue.store.sqlite.files.head import HEAD, write_head
 
-    write_head(Disk(), Path(two_files), 9)
+    write_head(Disk(), Path(two_files) / HEAD, 9)
     with holue.open(two_files, read_only=True, damaged="serve") as gallery:
         answers = gallery.identify(people.probes())
         assert set(answers.decision) == {"incomplete"}

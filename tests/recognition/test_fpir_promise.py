@@ -16,7 +16,7 @@ from holue.errors import CalibrationDataError, InvalidParameterError
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.calibration.doubts import CalibrationWarning
 from holue.recognition.model.operating_point import OperatingPoint
-from holue.recognition.model.stranger_tail import StrangerTail
+from holue.recognition.model.stranger_tail import StrangerTail, comparison_quantile
 from holue.recognition.model.strangers import Strangers
 from holue.recognition.risk.binomial import clopper_pearson
 
@@ -82,6 +82,30 @@ def test_a_promised_fpir_is_kept_whatever_the_size(people: int, target: float, g
             aimed += true_fpir(plain.for_gallery(grown, "fpir").threshold, grown) > target
     assert at_most(broken, 120, 0.05)
     assert people * target < 1 or aimed > 30  # aiming at the target breaks it often
+
+
+def test_a_promise_is_kept_after_growth_where_the_tail_is_heavier_than_normal():
+    # One comparison scores exponentially: the heaviest tail whose hazard does not fall.
+    rng = np.random.default_rng(5)
+    grown, target, broken, normal = 2000, 0.05, 0, 0
+    for _ in range(200):
+        scores = -SPREAD * np.log1p(-(rng.random(300) ** (1 / SIZE)))
+        point = OperatingPoint.at_fpir(scores, target, dim=128, n_subjects=SIZE, confidence=0.95)
+
+        def fpir(threshold: float) -> float:
+            return float(-np.expm1(grown * np.log1p(-np.exp(-threshold / SPREAD))))
+
+        there = point.for_gallery(grown, "fpir")
+        broken += fpir(there.threshold) > target
+        assert point.tail is not None
+        assert there.fpir_interval is not None
+        assert there.fpir_interval.high <= target * (1 + 1e-6)
+        step = point.tail.deviation_bound(0.95) * (
+            comparison_quantile(grown, target) - comparison_quantile(SIZE, target)
+        )
+        normal += fpir(point.threshold + step) > target
+    assert at_most(broken, 200, 0.05)
+    assert not at_most(normal, 200, 0.05), "a normal tail would not keep it"
 
 
 def test_a_promise_is_kept_with_several_probes_of_each_person():

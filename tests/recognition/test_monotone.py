@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from holue.errors import NotCalibratedError
 from holue.recognition.quality.heads.monotone import MonotoneHead
@@ -74,3 +75,14 @@ def test_a_weight_that_the_optimiser_rounds_below_its_bound_is_zero(monkeypatch:
     head.fit(x, rng.random(60) < 0.5)
     again.restore(head.state("p"), "p")
     np.testing.assert_array_equal(again(x), head(x))
+
+
+def test_rounding_hardly_moves_a_quality() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(1500, 3))
+    target = rng.random(1500) < expit(1.5 * features[:, 0] + features[:, 1] * features[:, 2])
+    one, other = MonotoneHead(), MonotoneHead()
+    one.fit(features, target)
+    other.fit(features * (1 + 1e-13 * rng.normal(size=features.shape)), target)  # as another processor might round
+    # Seen: 4e-7, and 2.5e-4 with the optimiser's own tolerance.
+    np.testing.assert_allclose(one(features), other(features), rtol=0, atol=2e-6)

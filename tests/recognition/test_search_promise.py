@@ -160,7 +160,7 @@ def test_auto_reads_small_galleries_exactly_bit_for_bit(gallery: Gallery) -> Non
     assert "500 subjects" in str(recognizer.search_report)
 
 
-def test_auto_takes_codes_where_they_gain_and_one_bit_where_the_memory_is_short(
+def test_auto_takes_bytes_then_bits_as_a_gallery_grows_and_where_the_memory_is_short(
     gallery: Gallery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert chosen("auto", gallery).kind == "exact"
@@ -168,11 +168,37 @@ def test_auto_takes_codes_where_they_gain_and_one_bit_where_the_memory_is_short(
     monkeypatch.setattr(choice, "EXACT_UP_TO", 1000)
     assert chosen("auto", gallery).kind == "int8"
     recognizer = OpenSetRecognizer("galue", threshold=0.6, search="auto").fit(gallery.directions, gallery.subjects)
-    exact = OpenSetRecognizer("galue", threshold=0.6).fit(gallery.directions, gallery.subjects)
+    exact = OpenSetRecognizer("galue", threshold=0.6, search="exact").fit(gallery.directions, gallery.subjects)
     probes = gallery.directions[:50]
-    assert np.array_equal(recognizer.identify(probes).candidate_scores, exact.identify(probes).candidate_scores)
+    expected = exact.identify(probes).candidate_scores
+    assert np.array_equal(recognizer.identify(probes).candidate_scores, expected), "before the codes are made"
+    recognizer._cell.wait_for_preparation()
+    assert np.array_equal(recognizer.identify(probes).candidate_scores, expected)
     assert recognizer.search_report.kind == "int8"
     monkeypatch.setattr(choice, "_memory", lambda: 1000.0)
     found = chosen("auto", gallery)
     assert found.kind == "binary"
     assert "of the memory" in found.reason
+
+
+def test_auto_measures_in_the_background_whether_bits_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    people = unit(np.random.default_rng(4).standard_normal((6400, 64)))
+    monkeypatch.setattr(choice, "EXACT_UP_TO", 1000)
+    monkeypatch.setattr(choice, "BITS_FROM", 2000)
+    # Of people with 400 entries each, bits cannot tell who is nearest: whoever is asked needs a sixteenth of the rows.
+    for rows, kind in ((people, "binary"), (np.repeat(people[:16], 400, axis=0), "int8")):
+        probes = rows[:50]
+        recognizer = OpenSetRecognizer("galue", threshold=0.6).fit(rows, np.arange(len(rows)))
+        exact = OpenSetRecognizer("galue", threshold=0.6, search="exact").fit(rows, np.arange(len(rows)))
+        for _ in range(2):  # meanwhile, and when all is measured and prepared
+            np.testing.assert_array_equal(recognizer.identify(probes).accepted, exact.identify(probes).accepted)
+            recognizer._cell.wait_for_preparation()
+        report = recognizer.search_report
+        assert report.kind == kind
+        if kind == "binary":
+            assert report.bits in (1, 2)
+            assert report.one_bit_share is not None
+            assert "per feature, since" in str(report)
+        else:
+            assert "as measured on rows of this gallery" in str(report)
+            assert recognizer._cell.search("auto", recognizer.gallery_).prepared[0] is not None

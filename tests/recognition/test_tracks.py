@@ -59,6 +59,15 @@ def test_probabilities_of_probes_of_one_and_of_many_samples_come_true(
     assert max(errors(calibrated_on(worlds, (1,)), worlds[1])) > 0.15  # single samples do not teach about ten
 
 
+def test_a_track_of_several_samples_shows_several_media() -> None:
+    # Two samples of one medium have the concentration of one sample and are surer than it.
+    X = np.random.default_rng(0).normal(size=(14, 8))
+    person, media = np.repeat(["ann", "bob"], [12, 2]), [*np.repeat(["a", "b"], [11, 1]), "c", "c"]
+    tracks = draw_tracks(X, person, media=media, lengths=(1, 2, 3), rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(tracks.concentration, np.minimum(tracks.length, 2))
+    assert set(tracks.length[tracks.y == "bob"].tolist()) == {1}, "bob has one medium"
+
+
 def test_the_answer_of_a_track_is_that_of_its_pooled_samples_in_any_order(
     worlds: World, recognizer: OpenSetRecognizer
 ) -> None:

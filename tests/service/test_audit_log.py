@@ -205,7 +205,7 @@ def test_an_exported_log_is_read_back_and_verifies(file_database: Database) -> N
 
 
 def test_long_logs_are_read_in_parts(file_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holue.service.ledger.audit.audit_log.AT_ONCE", 3)
+    monkeypatch.setattr("holue.service.ledger.audit.audit_log.PAGE", 3)
     log = AuditLog(file_database)
     log.append([event(number) for number in range(9)])
     assert [entry.sequence for entry in log.entries()] == list(range(1, 10))

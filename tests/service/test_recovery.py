@@ -240,7 +240,7 @@ def test_a_new_gallery_has_one_row_that_says_so(tmp_path: Path) -> None:
 
 
 def test_many_operations_are_looked_at_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recovery, "AT_ONCE", 3)
+    monkeypatch.setattr(recovery, "PAGE", 3)
     store = MemoryStore(dim=2)
     with Ledger.open(tmp_path) as ledger:
         for number in range(8):

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pgserver
 import psycopg
 
 from holue.store.postgres.binary import BYTES, INT, encode
@@ -106,6 +105,8 @@ def erasure(store: PostgresStore, url: str, rng: np.random.Generator) -> None:
 
 
 def main() -> None:
+    import pgserver
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, default=10)
     given = parser.parse_args()

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from holue.errors import CorruptStoreError, InvalidParameterError, StoreError, StoreLockedError
-from holue.store.sqlite.database import connect_sqlite
+from holue.store.sqlite.database import LOG_PAGES, connect_sqlite
 from holue.store.sqlite.files import ranges
 from holue.store.sqlite.files.disk import Disk
 from holue.store.sqlite.reading import read_sample
@@ -506,3 +506,35 @@ with SqliteStore.create(home, dim=512, disk=recorder, connect=connect_recording)
     print(sum(event.kind.startswith("sync") for event in recorder.events))
 """
     assert in_another_process(code, Path(__file__).parents[1] / "torture", tmp_path / "home") == "40"
+
+
+def test_many_single_changes_write_over_the_log_instead_of_growing_it(tmp_path: Path) -> None:
+    log, page = tmp_path / "home" / "gallery.db-wal", 4096 + 24
+    with SqliteStore.create(tmp_path / "home", dim=512) as store:
+        sizes = []
+        for i in range(350):
+            store.enroll(np.full((1, 512), i + 1), [i])
+            sizes.append(log.stat().st_size)
+    # A change is about ten pages, and the log begins anew with the change after the one that filled it; 350 changes: 3500 pages.
+    assert sizes[50] < sizes[90] < sizes[-1] <= (LOG_PAGES + 20) * page
+
+
+def test_counters_kept_between_transactions_survive_a_change_that_failed(tmp_path: Path) -> None:
+    with SqliteStore.create(tmp_path / "home", dim=DIM) as store:
+        store.enroll(embeddings(2), ["a", "b"])
+        database = store._writing_home().database
+        run, fail = database.run, [True]
+
+        def failing(sql: str, values: Any = ()) -> Any:
+            if sql == "COMMIT" and fail.pop():
+                raise OSError("no space left on device")
+            return run(sql, values)
+
+        database.run = failing  # type: ignore[method-assign]
+        with pytest.raises(StoreError, match="no space left"):
+            store.enroll(embeddings(1), ["c"])
+        database.run = run  # type: ignore[method-assign]
+        enrolled = store.enroll(embeddings(1), ["d"])
+        assert (enrolled.version, enrolled.subjects.tolist(), enrolled.samples.tolist()) == (2, [3], [3])
+    with SqliteStore.open(tmp_path / "home") as store:
+        assert [subject.id for subject in store.subjects()] == ["a", "b", "d"]

@@ -71,6 +71,9 @@ def test_samples_of_several_subjects_are_read_at_once_as_one_by_one(home: Any) -
         assert numbers.tolist() == [sample.number for sample in samples]
         assert rows.tobytes() == b"".join(sample.embedding.tobytes() for sample in samples)
     assert store.embeddings([]) == {}
+    asked = store.sample_numbers(["cay", "nobody", "ann", "dee", "bob"])
+    assert asked == {subject: numbers.tolist() for subject, (numbers, _) in found.items()}
+    assert store.sample_numbers([]) == {}
 
 
 def test_a_subject_keeps_what_was_said_about_it(home: Any) -> None:

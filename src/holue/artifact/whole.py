@@ -26,7 +26,7 @@ def whole_folder(target: str | os.PathLike[str]) -> Iterator[Path]:
     The caller makes sure that an earlier folder at ``target`` may be replaced.
     """
     target = Path(target).resolve()  # through links: the folder they name is replaced; and "." gets its name
-    with _cannot_write(target):
+    with cannot_write(target):
         if target.is_mount():
             raise CannotWriteError(
                 f"{target}: is a mount point, which cannot be replaced in one step; choose a folder inside it"
@@ -55,7 +55,7 @@ def whole_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ['page.html']
     """
     target = Path(target)
-    with _cannot_write(target):
+    with cannot_write(target):
         mode = _mode(target)
         if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             buffer = io.BytesIO()  # archives seek, which a pipe cannot
@@ -91,7 +91,8 @@ def restore(target: Path) -> None:
 
 
 @contextmanager
-def _cannot_write(target: Path) -> Iterator[None]:
+def cannot_write(target: Path) -> Iterator[None]:
+    """Whatever the system refuses is an error that names what was to be written."""
     try:
         yield
     except OSError as error:

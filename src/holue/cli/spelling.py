@@ -20,6 +20,9 @@ PHRASES = {
 }
 """Advice in the library's verbs; given as options by a command that has them."""
 
+COMMANDS = {"make a new one with create=True": "make a new one with holue create"}
+"""Advice in the library's verbs that is another command."""
+
 # A name with or without a value; not inside a path, and not quoted as a key of a file is.
 _SETTING = re.compile(
     r"""(?<![\w./\\'"-]) (?P<name>[a-z]\w*) (?: = (?: '(?P<word>[^']*)' | (?P<number>[\w.+-]*\w) )? )? (?![\w/\\'"-]|\.\w)""",
@@ -38,6 +41,8 @@ def spelled(text: str, command: Any) -> str:
     for phrase, names in PHRASES.items():
         if all(name in options for name in names):
             text = text.replace(phrase, f"give {' or '.join(options[name] for name in names)}")
+    for phrase, named in COMMANDS.items():
+        text = text.replace(phrase, named)
     flags = {parameter.name for parameter in command.params if getattr(parameter, "is_flag", False)}
 
     def option(found: re.Match[str]) -> str:

@@ -307,6 +307,8 @@ class Calls:
         return Call("POST", f"{self._base}/snapshots", lambda found: str(found["name"]), json=body, headers=_once())
 
     def _of(self, subject: SubjectId) -> str:
+        if not isinstance(subject, str | int | np.integer):
+            raise InvalidSubjectsError(f"one subject at a time, by its id, got {type(subject).__name__} {subject!r}")
         return f"{self._base}/subjects/{quote(str(subject), safe='')}"
 
 

@@ -28,13 +28,14 @@ from holue.evaluation.metrics.rejection import PrrRange
 from holue.evaluation.metrics.undefined import UndefinedMetricWarning
 from holue.evaluation.protocol import IdentificationProtocol
 from holue.experiments.ablation import ablate, mean_ablation
+from holue.experiments.source_commit import source_commit
 from holue.experiments.tables.levels import level_documents
 from holue.experiments.tables.seed_mean import SeedMean, joint_resamples
 from holue.progress import Progress
 
 logger = logging.getLogger(__name__)
 
-FORMAT, VERSION = "holue-experiment", 2
+FORMAT, VERSION = "holue-experiment", 3
 REFERENCE = "holue"
 """The method that differences are taken to: the paper's, HolUE-MLP."""
 ABLATED = "holue-plus"
@@ -45,6 +46,10 @@ LEVEL = 0.95
 RATES = ("fpir", "fnir", "dir", "precision", "f1")
 MAIN, NORM_ONLY, ORACLE = "", "concentration from the norm", "oracle threshold"
 """The variant that an experiment is about, the one for users without any trained head, and the one with the paper's threshold."""
+HELD_BY_MODEL = "threshold moved with the gallery's size by the paper's model"
+"""The main variant again, with ``hold="model"``: what the paper's own model makes of a larger evaluation gallery."""
+COMPARED = ("pfe", "scf", "sf", "acceptance", "galue", REFERENCE, "holue-plus", "holue-f1")
+"""The methods of that variant: the paper's six and the two of this package that are compared with them."""
 Protocols = Callable[[int], Mapping[str, IdentificationProtocol]]
 """A seed → its protocols by variant; the first is the one the experiment is about."""
 
@@ -93,7 +98,8 @@ def run_experiment(
     """Evaluate every method on every seed and variant; the document of ``results.json``.
 
     Numbers are means over seeds; intervals come from one bootstrap over subjects that all seeds share. The experiment itself is
-    evaluated at every target FPIR, its variants at the middle one: they say what changes, and cost as much.
+    evaluated at every target FPIR with either ``hold``, its other variants at the middle one: they say what changes, and cost as
+    much. HolUE-plus is taken apart in the main variant alone.
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise InvalidParameterError(f"seeds must be a whole number of at least 1, got {seeds!r}")
@@ -101,7 +107,7 @@ def run_experiment(
     fpir = experiment.fpir if fpir is None else fpir
     if not fpir:
         raise InvalidParameterError("fpir must hold at least one target, such as 0.05")
-    started = time.perf_counter()
+    started, commit = time.perf_counter(), source_commit()
     protocols = experiment.load(size)
     loaded = time.perf_counter()
     logger.info("%s: read and embedded in %.0f s", experiment.name, loaded - started)
@@ -111,6 +117,10 @@ def run_experiment(
             targets = list(fpir) if variant == MAIN else [sorted(fpir)[len(fpir) // 2]]
             # Intervals are drawn jointly below; those of a single seed are not reported.
             runs.setdefault(variant, []).append(evaluate(protocol, fpir=targets, prr=PRR, n_resamples=2, seed=seed))
+            if variant == MAIN and not experiment.oracle:
+                known = [method.key for method in runs[MAIN][-1].methods if method.key in COMPARED]
+                held = evaluate(protocol, fpir=targets, methods=known, prr=PRR, n_resamples=2, seed=seed, hold="model")
+                runs.setdefault(HELD_BY_MODEL, []).append(held)
             if experiment.oracle:
                 oracle = evaluate(protocol, fpir=targets, prr=PRR, n_resamples=2, seed=seed, threshold_from="eval")
                 runs.setdefault(ORACLE, []).append(oracle)
@@ -122,7 +132,7 @@ def run_experiment(
     with warnings.catch_warnings():
         # A number without a value carries its reason in the document instead of a warning for each method and seed.
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        variants = [_variant(name, some, n_resamples) for name, some in runs.items()]
+        variants = [{"commit": commit, **_variant(name, some, n_resamples)} for name, some in runs.items()]
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -138,6 +148,7 @@ def run_experiment(
         "paper": experiment.paper,
         "variants": variants,
         "versions": {
+            "commit": commit,
             "python": platform.python_version(),
             **{package: version(package) for package in ("holue", "numpy", "scipy", "numba")},
         },
@@ -159,6 +170,7 @@ def _variant(name: str, runs: Sequence[Results], n_resamples: int) -> dict[str, 
     return {
         "variant": name,
         "threshold_from": runs[0].settings.threshold_from,
+        "hold": runs[0].settings.hold,
         "protocol": {
             "name": protocol.name,
             "notes": list(protocol.notes),
@@ -166,11 +178,15 @@ def _variant(name: str, runs: Sequence[Results], n_resamples: int) -> dict[str, 
         },
         "methods": {method.key: method.name for method in runs[0].methods},
         "skipped_methods": {method.key: method.reason for method in runs[0].skipped},
-        "operating_points": [_point(runs, resamples, place) for place in range(len(runs[0].points))],
+        "operating_points": [
+            _point(runs, resamples, place, apart=name == MAIN) for place in range(len(runs[0].points))
+        ],
     }
 
 
-def _point(runs: Sequence[Results], resamples: Sequence[SubjectBootstrap], place: int) -> dict[str, Any]:
+def _point(
+    runs: Sequence[Results], resamples: Sequence[SubjectBootstrap], place: int, *, apart: bool
+) -> dict[str, Any]:
     points = [run.points[place] for run in runs]
     keys = [result.method.key for result in points[0].methods]
     with ThreadPoolExecutor() as pool:
@@ -190,7 +206,7 @@ def _point(runs: Sequence[Results], resamples: Sequence[SubjectBootstrap], place
         "normalisation": {key: _normalisation(key, points) for key in points[0].normalisation},
         "rejection_curves": _curves(points),
         "levels": level_documents(runs, place),
-        "ablation": mean_ablation(_ablations(runs, place)),
+        "ablation": mean_ablation(_ablations(runs, place)) if apart else {},
     }
 
 

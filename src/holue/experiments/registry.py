@@ -6,13 +6,14 @@ from holue.errors import InvalidParameterError
 from holue.experiments.experiment import Experiment
 from holue.experiments.paper.paper_set import PAPER_SETS, Sources
 from holue.experiments.sets.chimpanzees import CHIMPANZEES
+from holue.experiments.sets.chimpanzees_blind import CHIMPANZEES_BLIND
 from holue.experiments.sets.glyphs import GLYPHS
 from holue.experiments.sets.ijb_world import IJBB_WORLD, IJBC_WORLD
 from holue.experiments.sets.lfw import LFW
 from holue.experiments.sets.speakers import SPEAKERS
 
 EXPERIMENTS: dict[str, Experiment] = {
-    one.name: one for one in (LFW, SPEAKERS, CHIMPANZEES, GLYPHS, IJBC_WORLD, IJBB_WORLD)
+    one.name: one for one in (LFW, SPEAKERS, CHIMPANZEES, CHIMPANZEES_BLIND, GLYPHS, IJBC_WORLD, IJBB_WORLD)
 }
 
 

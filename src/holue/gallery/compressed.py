@@ -29,7 +29,7 @@ FORMS: tuple[Form, ...] = ("float16", "int8")
 PADDED_TO = 16
 """Codes are padded with zeros to a multiple of this width: what a processor multiplies at once."""
 LARGEST_CODE = 127
-ROWS_AT_ONCE = 4096
+ROWS_COMPRESSED_AT_ONCE = 4096
 _UPWARD = 1 + 1e-6
 """Covers the rounding to float32 and of the float64 sums: a bound is rounded up."""
 
@@ -169,8 +169,8 @@ def _compress_rows(exact: FloatArray, numbers: Numbers, form: Form) -> Compresse
     # The largest eigenvalue of ΔᵀΔ or of ΔΔᵀ, whichever is smaller, is the square of the residuals' largest singular value.
     residuals, gram = np.zeros((n, dim) if n < dim else (0, 0)), np.zeros((0, 0) if n < dim else (dim, dim))
     largest_norm = 0.0
-    for first in range(0, n, ROWS_AT_ONCE):
-        rows = slice(first, first + ROWS_AT_ONCE)
+    for first in range(0, n, ROWS_COMPRESSED_AT_ONCE):
+        rows = slice(first, first + ROWS_COMPRESSED_AT_ONCE)
         given = np.array(exact[rows], dtype=np.float64)
         if not np.isfinite(given).all() or np.abs(given).max(initial=0.0) > 2:
             raise InvalidEmbeddingsError(

@@ -20,7 +20,7 @@ from holue.gallery.embeddings import Embeddings, Float64Array, FloatArray
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_subjects
 
-ROWS_AT_ONCE = 8192
+ROWS_COMPARED_AT_ONCE = 8192
 CANCELLED = 1e-6
 """A sum shorter than this is rounding only: it has no direction."""
 
@@ -78,8 +78,8 @@ class LeftOut:
         media_of_pair = np.bincount(pair, counted, minlength=len(pairs)) > 0
         others = np.bincount(pair_row, media_of_pair, minlength=n_subjects)[row] - media_of_pair[pair]
         own = np.full(n, -np.inf)
-        for first in range(0, n, ROWS_AT_ONCE):
-            part = slice(first, first + ROWS_AT_ONCE)
+        for first in range(0, n, ROWS_COMPARED_AT_ONCE):
+            part = slice(first, first + ROWS_COMPARED_AT_ONCE)
             x = samples.directions[part].astype(np.float64)
             left = sums[row[part]] - (x * weight[part, None] if shares is None else shares[pair[part]])
             length = np.linalg.norm(left, axis=1)
@@ -134,8 +134,8 @@ def summed(samples: Embeddings, group: Rows, weight: Float64Array, n_groups: int
     """The weighted sum of the samples of each group (n_groups, d)."""
     n = len(samples)
     sums = np.zeros((n_groups, samples.dim))
-    for first in range(0, n, ROWS_AT_ONCE):
-        part = slice(first, min(first + ROWS_AT_ONCE, n))
+    for first in range(0, n, ROWS_COMPARED_AT_ONCE):
+        part = slice(first, min(first + ROWS_COMPARED_AT_ONCE, n))
         entries = (weight[part], (group[part], np.arange(part.stop - first)))
         block = csr_array(entries, shape=(n_groups, part.stop - first))
         sums += block @ samples.directions[part].astype(np.float64)

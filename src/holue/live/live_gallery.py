@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
-from holue.errors import CorruptStoreError, InvalidEmbeddingsError
+from holue.errors import CorruptStoreError
 from holue.gallery.gallery import Gallery
 from holue.live.calibration.calibrations import CalibrationEntry, Calibrations, Source, StoredCalibration
 from holue.live.calibration.certifying import certified
@@ -31,6 +31,7 @@ from holue.recognition.audit.audit import GalleryAudit
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
 from holue.recognition.state.state_cell import StateCell
+from holue.store.batch import check_model
 from holue.store.closing import Closing
 from holue.store.protocol import Store
 from holue.store.values import Change, Enrolled, Problem, Receipt, Sample, Subject, SubjectId, several
@@ -299,17 +300,10 @@ class LiveGallery(Closing):
         self._follower.keep_templates(now.version, now.gallery, always=True)
 
     def calibrate(
-        self,
-        X: object = None,
-        y: object = None,
-        concentration: object = None,
-        *,
-        gallery: Gallery | tuple[object, ...] | None = None,
-        model: str | None = None,
-        by: str | None = None,
-        activate: bool = True,
-        source: Source | None = None,
-    ) -> CalibrationEntry:
+        self, X: object = None, y: object = None, concentration: object = None, *,
+        gallery: Gallery | tuple[object, ...] | None = None, model: str | None = None, by: str | None = None,
+        activate: bool = True, source: Source | None = None,
+    ) -> CalibrationEntry:  # fmt: skip
         """Set the operating point and learn how far to trust answers, durably; changes may go on meanwhile.
 
         Without arguments it learns from the enrolled samples, each left out in turn. Probes ``X`` of the subjects ``y`` are as in
@@ -401,8 +395,4 @@ class LiveGallery(Closing):
 
     def check_model(self, model: str | None) -> None:
         """Refuse embeddings of another model than the gallery was made for; None says nothing."""
-        if model is not None and model != self.model:
-            raise InvalidEmbeddingsError(
-                f"the embeddings come from model {model!r}, but this gallery was created for {self.model!r}; embed again with "
-                "that model"
-            )
+        check_model(model, self.model)

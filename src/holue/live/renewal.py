@@ -18,7 +18,7 @@ from holue.store.protocol import Store
 from holue.store.values import Sample, Subject
 
 NEW_KEY = "HOLUE_NEW_TEMPLATE_KEY"
-AT_ONCE = 1000
+SUBJECTS_PER_PAGE = 1000
 
 
 def renew(gallery: LiveGallery, path: str | os.PathLike[str], *, by: str | None = None) -> None:
@@ -46,7 +46,7 @@ def renew(gallery: LiveGallery, path: str | os.PathLike[str], *, by: str | None 
 
 def _pages(gallery: LiveGallery) -> Iterator[list[Subject]]:
     last = 0
-    while page := gallery.subjects(last, AT_ONCE):
+    while page := gallery.subjects(last, SUBJECTS_PER_PAGE):
         yield page
         last = page[-1].number
 

@@ -13,19 +13,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from holue.errors import InvalidSubjectsError, NotCalibratedError
+from holue.errors import InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import UNKNOWN
 from holue.recognition.answer.identifications import Identifications, named
 from holue.recognition.calibration.calibration import ValidationSource, calibrated, conformal_scores
-from holue.recognition.calibration.doubts import (
-    CalibrationWarning,
-    Doubt,
-    calibration_doubts,
-    refuse_other_model,
-    warn_once,
-)
+from holue.recognition.calibration.doubts import CalibrationWarning, Doubt, refuse_other_model, warn_once
 from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.fallback import Fallback, FallbackWarning
 from holue.recognition.calibration.fingerprint import Fingerprints
@@ -40,11 +34,10 @@ from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.posterior import log_posterior
 from holue.recognition.quality import QualityScore
 from holue.recognition.quality.probability_model import ProbabilityModel
-from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
+from holue.recognition.risk.candidate_sets import CandidateSets
 from holue.recognition.risk.certificate import RiskCertificate
 from holue.recognition.risk.conformal import ConformalScores
 from holue.recognition.saved.recognizer_folder import read_recognizer, write_recognizer
-from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.search.search import SearchKind
 from holue.recognition.search.search_report import SearchReport
 from holue.recognition.seeds import RandomState
@@ -87,8 +80,8 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     threads : int or None
         Threads of a gallery scan; None for all cores.
     search : "auto", "exact", "float16", "int8", "binary" or "approximate"
-        How the enrolled gallery is read; "auto" chooses by its size (``search_report`` says why), and reads small ones exactly.
-        Calibration reads exactly.
+        How the enrolled gallery is read; "auto" reads small ones exactly, and chooses a faster way for large ones by their size
+        and what it measures on their rows, in the background (``search_report`` says why). Calibration reads exactly.
     filter_below : float or None
         Answers of lower quality are filtered by :meth:`identify`: neither accepted nor rejected. A
         :class:`holue.recognition.risk.controller.RiskController` finds a threshold with a guarantee; None filters nothing else.
@@ -128,7 +121,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         hold: Hold = "fpir",
         weighting: str = "uniform",
         threads: int | None = None,
-        search: SearchKind = "exact",
+        search: SearchKind = "auto",
         filter_below: float | None = None,
         embedding_model: str | None = None,
     ) -> None:
@@ -243,7 +236,6 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
 
     def remove(self, subject: object) -> Self:
         """Remove one subject, or several; the operating point follows the gallery's size."""
-
         hold = self._settings.hold
 
         def without(now: State) -> State:
@@ -277,10 +269,10 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         Decisions, scores and GalUE's probabilities do not read ``concentration``; all methods take it, so that one call fits all.
         """
         now = self._now
-        state, threshold = now.state, now.state.point.threshold
         evidence = now.best(X, concentration)
-        warn_once(calibration_doubts(state, now.settings, search=now.search_report), self._cell.warned(state))
-        return named(state.gallery.names(evidence.top_index[:, 0]), evidence.top_scores[:, 0] >= threshold)
+        warn_once(now.doubts(), self._cell.warned(now.state))
+        accepted = evidence.top_scores[:, 0] >= now.state.point.threshold
+        return named(now.state.gallery.names(evidence.top_index[:, 0]), accepted)
 
     def decision_function(self, X: object, concentration: object = None) -> Float64Array:
         """``s(p) − τ``: how far the best cosine lies above the threshold; accepted where it is at least 0."""
@@ -309,13 +301,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         like the calibration probes and the gallery is of about the size of theirs. Reads GalUE's posterior, whatever the
         method, and the gallery exactly, as the calibration did.
         """
-        now = self._now
-        state, point, scores = now.state, now.state.point, now.state.conformal_scores
-        if scores is None:
-            raise NotCalibratedError("candidate sets rest on validation probes: call calibrate(X_dev, y_dev) first")
-        thresholds = scores.thresholds(confidence_level)
-        search, threads = GallerySearch.exact(state.gallery), now.settings.threads
-        return candidate_sets(now.probes(X, concentration), search, point, *thresholds, confidence_level, threads)
+        return self._now.sets(X, concentration, confidence_level=confidence_level)
 
     def identify(self, X: object, concentration: object = None, *, top_k: int = 5) -> Identifications:
         """The whole answer: subject, decision, probabilities, quality and the ``top_k`` candidates of each probe.
@@ -324,9 +310,8 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         :attr:`filter_threshold`). A filtered answer names no subject, not even UNKNOWN; its candidates are there for
         whoever decides instead.
         """
-        now = self._now
-        answers = now.identify(X, concentration, top_k=top_k)
-        warn_once(calibration_doubts(now.state, now.settings, search=now.search_report), self._cell.warned(now.state))
+        answers = (now := self._now).identify(X, concentration, top_k=top_k)
+        warn_once(now.doubts(), self._cell.warned(now.state))
         return answers
 
     def examine(
@@ -352,8 +337,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
 
         ``predict`` and ``identify`` warn of each of them once, all in one ``CalibrationWarning``.
         """
-        now = self._now
-        return calibration_doubts(now.state, now.settings, drift=drift, search=now.search_report)
+        return self._now.doubts(drift)
 
     @property
     def search_report(self) -> SearchReport:
@@ -370,8 +354,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         now = self._now
         threshold, evidence = now.state.point.threshold, now.best(X, concentration)
         truth, best = truth_numbers(now.state.gallery, y, len(evidence)), evidence.top_index[:, 0]
-        answer = np.where(evidence.top_scores[:, 0] >= threshold, best, -1)
-        return float((answer == truth).mean())
+        return float((np.where(evidence.top_scores[:, 0] >= threshold, best, -1) == truth).mean())
 
     # -- save and load ------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ from holue.sphere import compiled
 from holue.sphere.compile_notice import NOTICE
 
 SUBJECTS, DIM, PROBES_PER_PERSON = 48, 8, 4
+LARGE = ("approximate", "binary")
+"""Searches that read a large gallery in other loops than a small one."""
 FEW, MANY = 1, 2 * SUBJECTS
 """Probes that are read one by one, and probes that go through the matrix library."""
 
@@ -62,7 +64,7 @@ def warm_up(progress: Progress | None = None) -> WarmUp:
 
 def _use(method: str, search: SearchKind, dtype: type[np.floating]) -> None:
     rng = np.random.default_rng(0)
-    enrolled = SMALLEST_GALLERY if search == "approximate" else SUBJECTS
+    enrolled = SMALLEST_GALLERY if search in LARGE else SUBJECTS
     people = rng.normal(size=(enrolled + SUBJECTS, DIM))
     who = np.repeat(np.arange(enrolled - SUBJECTS, len(people)), PROBES_PER_PERSON)
     probes = (people[who] + 0.6 * rng.normal(size=(len(who), DIM))).astype(dtype)

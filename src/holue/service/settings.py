@@ -15,7 +15,7 @@ from holue.errors import InvalidFileError, InvalidParameterError
 LINKS = ("http://", "https://", "file:///")
 """How a link to an original may begin; a script is none."""
 PREFIX = "HOLUE_SERVICE_"
-"""Of the variables in the environment: ``HOLUE_SERVICE_PORT``, ``HOLUE_SERVICE_LIMITS_BODY_BYTES``."""
+"""How the names of environment variables begin: ``HOLUE_SERVICE_PORT``, ``HOLUE_SERVICE_LIMITS_BODY_BYTES``."""
 
 
 class _Table(BaseModel):

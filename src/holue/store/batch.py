@@ -114,6 +114,18 @@ def check_batch(
     return batch._take(keep, tuple(BadRow(i, bad[i]) for i in sorted(bad)))
 
 
+def check_model(given: str | None, kept: str | None) -> None:
+    """Refuse embeddings of another model than a gallery was made for; None says nothing.
+
+    >>> check_model("my-model-1", "my-model-1")
+    """
+    if given is not None and given != kept:
+        raise InvalidEmbeddingsError(
+            f"the embeddings come from model {given!r}, but this gallery was created for {kept!r}; embed again with that "
+            "model, or create another gallery"
+        )
+
+
 def _plain(subject: object) -> SubjectId:
     return subject.item() if isinstance(subject, np.generic) else subject  # type: ignore[return-value]
 

@@ -25,7 +25,16 @@ class _Ticket:
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
-        self.woken = threading.Event()  # done, or to commit for all who wait
+        self._sleeping = threading.Lock()  # cheaper to make than an Event
+        self._sleeping.acquire()
+
+    def wait(self) -> None:
+        """Wait, once, until the change is done or its thread is to commit for all who wait."""
+        self._sleeping.acquire()
+
+    def wake(self) -> None:
+        """Wake whoever waits, or will; once."""
+        self._sleeping.release()
 
 
 class CommitQueue:
@@ -60,10 +69,11 @@ class CommitQueue:
         ticket = _Ticket(work)
         with self._arrived:
             self._waiting.append(ticket)
-            self._arrived.notify()
+            if len(self._waiting) >= self._callers:
+                self._arrived.notify()
             lead, self._led = not self._led, True
         if not lead:
-            ticket.woken.wait()
+            ticket.wait()
         if not ticket.done:
             self._lead(ticket)
         if ticket.error is not None:
@@ -92,9 +102,10 @@ class CommitQueue:
                 following = self._waiting[0] if self._waiting else None
                 self._led = following is not None
             for ticket in tickets:
-                ticket.woken.set()
+                if ticket is not own:
+                    ticket.wake()
             if following is not None:
-                following.woken.set()
+                following.wake()
 
     def alone(self, work: Callable[[], T]) -> T:
         """Run the work while no transaction is open and none can begin."""

@@ -118,6 +118,11 @@ class MemoryStore(Verbs):
         """How many samples each subject has, by their numbers."""
         return [len(self._memory.samples_of(number)) for number in numbers]
 
+    def sample_numbers(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
+        """The numbers, ascending, of the samples of those subjects that are enrolled."""
+        found = {subject: self.subject(subject) for subject in subjects}
+        return {subject: self._memory.samples_of(one.number) for subject, one in found.items() if one is not None}
+
     def embeddings(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, tuple[Int64Array, Float32Array]]:
         """The numbers, ascending, and embeddings of the samples of those subjects that are enrolled."""
         found = {subject: self.samples(subject) for subject in subjects}

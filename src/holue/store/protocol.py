@@ -69,6 +69,9 @@ class Store(Protocol):
     def samples(self, subject: SubjectId) -> list[Sample]:
         """The samples of an enrolled subject, as they were given."""
 
+    def sample_numbers(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
+        """The numbers, ascending, of the samples of those subjects that are enrolled; no embedding is read."""
+
     def embeddings(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, tuple[Int64Array, Float32Array]]:
         """The numbers, ascending, and embeddings of the samples of those subjects that are enrolled, read at once."""
 

@@ -16,8 +16,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from holue.errors import ConflictError, InvalidEmbeddingsError, InvalidParameterError, InvalidSubjectsError
-from holue.store.batch import Batch, SampleFields, check_batch
+from holue.errors import ConflictError, InvalidParameterError, InvalidSubjectsError
+from holue.store.batch import Batch, SampleFields, check_batch, check_model
 from holue.store.closing import Closing
 from holue.store.commit import CommitQueue
 from holue.store.edit import Edit, renamed, undo_edit
@@ -284,7 +284,7 @@ class Verbs(Closing):
 
     def _checked(self, X: object, ids: Iterable[SubjectId], fields: SampleFields) -> tuple[Batch, str | None, bool]:
         """The rows that passed the checks, who enrols them, and whether bad ones are skipped."""
-        self._check_model(fields.get("model"))
+        check_model(fields.get("model"), self.model)
         by, skip_bad = fields.get("by"), fields.get("skip_bad", False)
         rest: dict[str, Any] = {name: value for name, value in fields.items() if name not in ("model", "by")}
         return check_batch(X, ids, dim=self.dim, enrolled_by=by, **rest), by, skip_bad
@@ -358,13 +358,6 @@ class Verbs(Closing):
         losing = set(self._state.owners(sorted(moved)).values()) - set(edit.leaving) - gaining
         for number in losing:
             self._keeps_a_sample(number, moved)
-
-    def _check_model(self, model: str | None) -> None:
-        if model is not None and model != self.model:
-            raise InvalidEmbeddingsError(
-                f"the embeddings come from model {model!r}, but this store was created for {self.model!r}; "
-                "embed again with that model, or create another store"
-            )
 
 
 def _listed(ids: Iterable[SubjectId]) -> list[SubjectId]:

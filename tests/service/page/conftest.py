@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import threading
 import time
@@ -24,17 +23,6 @@ from holue.service.service import Service
 from holue.service.settings import ServiceSettings
 
 SUBJECTS = 100
-HERE = Path(__file__).parent
-
-
-def _finder() -> Any:
-    """The program that finds a Chromium, as a module."""
-    specification = importlib.util.spec_from_file_location("chromium_finder", HERE / "chromium.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 @dataclass(frozen=True)
@@ -106,21 +94,6 @@ def site(service: Service) -> Iterator[Site]:
     """The demo on a socket."""
     with _on_socket(service) as site:
         yield site
-
-
-@pytest.fixture(scope="module")  # no longer: while Playwright runs, nothing else can run an event loop
-def chromium() -> Iterator[Any]:
-    """A browser; where none can be had the tests say so, and fail where one is needed."""
-    finder = _finder()
-    path = finder.find_chromium()
-    if path is None:
-        (pytest.fail if finder.is_needed() else pytest.skip)(finder.NONE_FOUND)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

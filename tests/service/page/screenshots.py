@@ -92,7 +92,8 @@ def _prepare(page: Any, address: str, folder: Path) -> None:
     page.wait_for_load_state("networkidle")
     page.goto(f"{address}/galleries/demo/review")
     for key in "aaxa":
-        page.keyboard.press(key)
+        with page.expect_navigation():
+            page.keyboard.press(key)
         page.wait_for_load_state("networkidle")
 
 

@@ -8,41 +8,54 @@ from holue.bench.sections.section import Result, Row
 SYSTEMS = {"holue": "float32", "holue int8": "int8", "holue binary": "binary", "faiss rabitq": "FAISS RaBitQ"}
 
 
+WHO = {"mated": "one, mated", "strangers": "one, a stranger"}
+
+
 def binary_part(found: Result) -> list[str]:
     """Times of every gallery and batch, and what the evidence is worth; nothing without rows."""
     if not found or not found["speed"]:
         return []
     return [
-        "One bit per coordinate (`binary`) in turn with holue's float32 and int8 scans and with FAISS's `IndexRaBitQFastScan`, "
-        "whose best 64 are scored again (the best subject alone, without any sum). Half of the probes show somebody enrolled, at "
-        "cosines from the threshold up; the threshold accepts one in a hundred strangers (see "
-        "[Large galleries](large-galleries.md)).",
+        '`search="binary"` (one bit per coordinate, or two where one would leave too many rows to score; see '
+        "[Large galleries](large-galleries.md)) in turn with holue's float32 and int8 scans and with FAISS's "
+        "`IndexRaBitQFastScan`, which scores again as many as it takes to decide as often right (the best subject alone, without "
+        "any sum). Mated probes show somebody enrolled, at cosines from the threshold up; the threshold accepts one in a hundred "
+        "strangers. In batches half of the probes are strangers.",
         "",
-        *_speed(found["speed"]),
+        *_speed(found),
         "",
-        "Decisions and sums against the exact scan (within: three standard errors; at κ and κ/T):",
+        "Decisions and sums against the exact scan, and memory (within: three standard errors, the worse of κ and κ/T):",
         "",
         *_accuracy(found["accuracy"]),
     ]
 
 
-def _speed(rows: list[Row]) -> list[str]:
-    lines = []
-    for world, subjects, dim, probes, threads in distinct(rows, "world", "subjects", "dim", "probes", "threads"):
-        place = {"world": world, "subjects": subjects, "dim": dim, "probes": probes, "threads": threads}
-        here = {row["system"]: row for row in rows if place.items() <= row.items()}
+def _speed(found: Result) -> list[str]:
+    bits = {(row["world"], row["subjects"], row["dim"]): row["bits"] for row in found["accuracy"]}
+    rows, lines = found["speed"], []
+    for place in distinct(rows, "world", "subjects", "dim", "threads", "probes", "who"):
+        world, subjects, dim, threads, probes, who = place
+        names = ("world", "subjects", "dim", "threads", "probes", "who")
+        here = {row["system"]: row for row in rows if dict(zip(names, place)).items() <= row.items()}
         times = [number(here.get(name, {}).get("median_ms"), 2) for name in SYSTEMS]
-        faster = cut(here.get("holue binary", {}).get("times_faster"))
-        lines.append((world, spaced(subjects), str(dim), str(probes), str(threads), *times, faster))
-    head = (
+        ours = here["holue binary"]["median_ms"]
+        faster = [
+            cut(here[name]["median_ms"] / ours) if name in here else "–" for name in SYSTEMS if name != "holue binary"
+        ]
+        lines.append(
+            (world, spaced(subjects), str(dim), str(bits[world, subjects, dim]), str(threads), WHO.get(who, str(probes)),
+             *times, *faster)
+        )  # fmt: skip
+    head: tuple[str, ...] = (
         "gallery",
         "K",
         "d",
-        "probes",
+        "bits",
         "threads",
+        "probes",
         *(f"{name}, ms" for name in SYSTEMS.values()),
-        "binary, times faster",
     )
+    head += ("binary is faster than float32, times", "than int8", "than FAISS")
     return table(head, lines, "l" + "r" * (len(head) - 1))
 
 
@@ -55,26 +68,18 @@ def _accuracy(rows: list[Row]) -> list[str]:
         within = [
             share(min(row[f"{kind}_{who}"])) for who in ("mated", "strangers") for kind in ("within", "mean_within")
         ]
-        faiss = share(row["faiss_same_best"]) if "faiss_same_best" in row else "–"
+        faiss = (
+            f"{row['faiss_reranked']}: {share(row['faiss_same_decisions'])}" if "faiss_same_decisions" in row else "–"
+        )
+        needed = "–" if row["one_bit_share"] is None else share(row["one_bit_share"])
         lines.append(
-            (row["world"], spaced(row["subjects"]), str(row["dim"]), spaced(row["probes"]), f"{row['threshold']:.3f}",
-             share(row["same_decisions"]), share(row["scanned_exactly"]), *within, faiss, f"1/{row['bytes_ratio']:.1f}")
+            (row["world"], spaced(row["subjects"]), str(row["dim"]), needed, str(row["bits"]), spaced(row["probes"]),
+             f"{row['threshold']:.3f}", share(row["same_decisions"]), share(row["scanned_exactly"]), *within, faiss,
+             number(row["float32_mb"], 0), number(row["int8_mb"], 0),
+             f"{row['binary_mb']:.0f} (1/{row['float32_mb'] / row['binary_mb']:.1f})")
         )  # fmt: skip
-    head: tuple[str, ...] = (
-        "gallery",
-        "K",
-        "d",
-        "probes",
-        "threshold",
-        "same decisions",
-        "scanned exactly",
-        "log-mass within, mated",
-    )
-    head += (
-        "mean within, mated",
-        "log-mass within, strangers",
-        "mean within, strangers",
-        "FAISS finds the best",
-        "bytes",
-    )
+    head: tuple[str, ...] = ("gallery", "K", "d", "rows one bit would need", "bits", "probes", "threshold")
+    head += ("same decisions", "scanned exactly", "log-mass within, mated", "mean within, mated")
+    head += ("log-mass within, strangers", "mean within, strangers", "FAISS scores again: same decisions")
+    head += ("float32, MB", "int8, MB", "binary, MB")
     return table(head, lines, "l" + "r" * (len(head) - 1))

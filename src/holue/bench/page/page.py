@@ -23,7 +23,7 @@ SYSTEMS = {
     "numpy float32": "holue's answer on the dense matrix of scores",
     "numpy float64": "the posterior as research code writes it: float64 logits N×K and a softmax",
 }
-STORES = {"store", "live", "peers"}
+STORES, BITS = {"store", "live", "peers"}, {"binary"}
 """Sections that have a page of their own where nothing else was measured."""
 CAPTION = (
     "Time relative to the bare matrix product of the same size (lower is better): holue gives the top five and four sums over "
@@ -36,9 +36,17 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
 
     ``remarks`` are put at the end, ``figures`` is the folder of the pictures, seen from the page.
     """
-    only_stores = set(measured_sections(result)) <= STORES
-    title = "# Speed of the store and of the living gallery" if only_stores else "# Speed"
-    lines = [title, "", *(_about_stores() if only_stores else _about_search()), "", *_machine(result)]
+    measured = set(measured_sections(result))
+    if measured <= STORES:
+        title, about = (
+            "# Speed of the store and of the living gallery",
+            _about_part("store,live,peers", "store", "store-speed"),
+        )
+    elif measured <= BITS:
+        title, about = "# Speed of one and two bits per coordinate", _about_part("binary", "binary", "binary-speed")
+    else:
+        title, about = "# Speed", _about_search()
+    lines = [title, "", *about, "", *_machine(result)]
     unfinished = [name for name, part in measured_sections(result).items() if not part["finished"]]
     if unfinished:
         lines += ["", f"**Interrupted, so that some sizes are missing: {', '.join(unfinished)}.**"]
@@ -48,7 +56,7 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
         ("Memory", _memory(result)),
         ("Growth", _growth(result)),
         ("Compressed galleries", compressed_part(result.get("compressed", []))),
-        ("One bit per coordinate", binary_part(result.get("binary", {}))),
+        ("One or two bits per coordinate", binary_part(result.get("binary", {}))),
         ("Sublinear: approximate evidence", approximate_part(result.get("approximate", {}), figures)),
         ("Subjects who come and go", changes_part(result.get("changes", []))),
         ("Whole photographs", faces_part(result.get("faces", {}))),
@@ -67,14 +75,14 @@ def speed_page(result: Result, remarks: str = "", figures: str | None = None) ->
     return "\n".join(lines) + "\n"
 
 
-def _about_stores() -> list[str]:
+def _about_part(sections: str, file: str, page: str) -> list[str]:
     return [
         "This page is made by `holue bench` from what it measured. None of its numbers is typed by hand, except in the remarks "
         "at the end.",
         "",
         "```bash",
-        "holue bench --sections store,live,peers --out runs/store.json",
-        "holue bench --from runs/store.json --page docs/store-speed.md --remarks docs/store-speed-remarks.txt",
+        f"holue bench --sections {sections} --out runs/{file}.json",
+        f"holue bench --from runs/{file}.json --page docs/{page}.md --remarks docs/{page}-remarks.txt",
         "```",
     ]
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from holue.bench.worlds.world import ROWS_AT_ONCE, Float32Array, random_directions
+from holue.bench.worlds.world import DRAWN_AT_ONCE, Float32Array, random_directions
 
 Draw = Callable[[np.random.Generator, int], Float32Array]
 """So many new subjects of a world."""
@@ -73,7 +73,7 @@ class Mixture:
 
 def enrol(draw: Draw, rng: np.random.Generator, n: int, path: Path | None = None) -> Float32Array:
     """A gallery of ``n`` subjects; with ``path`` written there and mapped for reading."""
-    pieces = (draw(rng, min(ROWS_AT_ONCE, n - first)) for first in range(0, n, ROWS_AT_ONCE))
+    pieces = (draw(rng, min(DRAWN_AT_ONCE, n - first)) for first in range(0, n, DRAWN_AT_ONCE))
     if path is None:
         return np.concatenate(list(pieces))
     width = 0

@@ -30,9 +30,9 @@ class Sizes:
     starts: int = 3
     compressed_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (100_000, 128), (1_000_000, 128))
     compressed_batches: tuple[int, ...] = (1, 16, 64, 256, 1024)
-    binary_shapes: tuple[tuple[int, int], ...] = ((1_000_000, 512), (1_000_000, 128))
-    binary_batches: tuple[int, ...] = (1, 256)
-    binary_probes: int = 20_000
+    binary_shapes: tuple[tuple[int, int], ...] = ((100_000, 512), (400_000, 128))
+    binary_batches: tuple[int, ...] = (1, 16, 64, 256)
+    binary_probes: int = 1000
     approximate_subjects: tuple[int, ...] = (100_000, 1_000_000)
     approximate_mapped: int = 10_000_000
     approximate_dim: int = 128
@@ -59,6 +59,10 @@ class Sizes:
     def in_memory(self) -> Sizes:
         """The same without the galleries on disk."""
         return replace(self, mapped_subjects=0, approximate_mapped=0)
+
+    def large(self) -> Sizes:
+        """The same with binary galleries of a million, and as many probes as their promise is judged by."""
+        return replace(self, binary_shapes=((1_000_000, 512), (1_000_000, 128)), binary_probes=20_000)
 
 
 FULL = Sizes()

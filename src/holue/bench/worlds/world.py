@@ -11,7 +11,7 @@ Float32Array = npt.NDArray[np.float32]
 
 CONCENTRATION, TEMPERATURE, TOP_K = 400.0, 20.0, 5
 """What is asked of holue: the top five, log-mass and mean score at κ and at κ/T."""
-ROWS_AT_ONCE = 100_000
+DRAWN_AT_ONCE = 100_000
 
 
 def random_directions(rng: np.random.Generator, n: int, dim: int) -> Float32Array:
@@ -34,6 +34,6 @@ def random_probes(rng: np.random.Generator, gallery: Float32Array, n: int) -> Fl
 def mapped_directions(rng: np.random.Generator, path: Path, n: int, dim: int) -> Float32Array:
     """A gallery (n, d) written to a file piece by piece, and mapped from there for reading."""
     with path.open("wb") as file:
-        for first in range(0, n, ROWS_AT_ONCE):
-            random_directions(rng, min(ROWS_AT_ONCE, n - first), dim).tofile(file)
+        for first in range(0, n, DRAWN_AT_ONCE):
+            random_directions(rng, min(DRAWN_AT_ONCE, n - first), dim).tofile(file)
     return np.memmap(path, dtype=np.float32, mode="r", shape=(n, dim))

@@ -19,6 +19,13 @@ from holue.progress import progress_bar
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Small galleries; takes a minute.")] = False,
+    large: Annotated[
+        bool,
+        typer.Option(
+            "--large",
+            help="Binary galleries of a million subjects with 20 000 probes (over half an hour, 12 GB of memory).",
+        ),
+    ] = False,
     rounds: Annotated[
         int | None, typer.Option(help="Rounds; in each, all systems take turns.", show_default="9, quick 5", min=1)
     ] = None,
@@ -33,8 +40,8 @@ def bench(
         typer.Option(
             metavar="NAME,...",
             help="What to measure, separated by commas: exact (the comparison; twelve minutes), other-costs (calibration, "
-            "pooling, start; a minute), compressed (float16 and int8; seven minutes), binary (one bit per coordinate, three "
-            "kinds of galleries of 1e6; 8 GB of memory), approximate (1e5 to 1e7 subjects; eleven minutes "
+            "pooling, start; a minute), compressed (float16 and int8; seven minutes), binary (one or two bits per "
+            "coordinate, three kinds of galleries; some minutes), approximate (1e5 to 1e7 subjects; eleven minutes "
             "and 6 GB of memory, most of it for 1e7), changes (subjects who come and go; minutes and 6 GB), "
             "faces (whole photographs, where data and models are there; a minute), store (durable enrolments; a minute), live "
             "(living galleries up to 1e6; minutes), peers (other stores of embeddings; minutes), cluster (shards on Ray; "
@@ -80,7 +87,7 @@ def bench(
     if measured is not None:
         result = _numbers(measured)
     else:
-        result = _measure(separated([sections]), quick, rounds, mapped, add, out, seed, json)
+        result = _measure(separated([sections]), quick, large, rounds, mapped, add, out, seed, json)
     if page is not None:
         from holue.bench.page.page import speed_page
 
@@ -97,6 +104,7 @@ def bench(
 def _measure(
     sections: list[str],
     quick: bool,
+    large: bool,
     rounds: int | None,
     mapped: bool,
     add: bool,
@@ -109,7 +117,9 @@ def _measure(
 
     if add and out is None:
         raise InvalidParameterError("--add needs the file to add to, got none: give --out FILE")
-    sizes = QUICK if quick else FULL
+    if quick and large:
+        raise InvalidParameterError("--quick and --large are two sizes, got both: leave one out")
+    sizes = QUICK if quick else FULL.large() if large else FULL
     with nullcontext(None) if quiet else progress_bar("measuring") as progress:
         return run(
             sections=sections,

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from holue.embedding.training.pytorch import torch
+from holue.embedding.training.training_samples import FeatureScale
 from holue.gallery.embeddings import FloatArray
 
 Tensor = torch.Tensor
@@ -18,14 +19,13 @@ class _Trunk(torch.nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, features: FloatArray, hidden: int, outputs: int, dropout: float) -> None:
+    def __init__(self, scale: FeatureScale, hidden: int, outputs: int, dropout: float) -> None:
         super().__init__()
-        deviation = features.std(axis=0)
         # A feature that never varies carries nothing; dividing by its deviation would be by zero.
-        deviation = np.where(deviation > 1e-6, deviation, 1.0)
-        self.register_buffer("mean", torch.from_numpy(features.mean(axis=0).astype(np.float32)))
-        self.register_buffer("deviation", torch.from_numpy(deviation.astype(np.float32)))
-        width = features.shape[1]
+        deviation = np.where(scale.deviation > 1e-6, scale.deviation, np.float32(1.0))
+        self.register_buffer("mean", torch.from_numpy(scale.mean))
+        self.register_buffer("deviation", torch.from_numpy(deviation))
+        width = len(scale.mean)
         layers: list[torch.nn.Module] = [torch.nn.Dropout(dropout)] if dropout else []
         if hidden:
             layers += [torch.nn.Linear(width, hidden), torch.nn.GELU()]
@@ -52,7 +52,7 @@ class PositiveHead(torch.nn.Module):
 
     def __init__(
         self,
-        features: FloatArray,
+        scale: FeatureScale,
         *,
         lower: float,
         upper: float,
@@ -61,7 +61,7 @@ class PositiveHead(torch.nn.Module):
         dropout: float = 0.2,
     ) -> None:
         super().__init__()
-        self.trunk = _Trunk(features, hidden, 1, dropout)
+        self.trunk = _Trunk(scale, hidden, 1, dropout)
         self.trunk.start_at_zero()
         self.log_lower, self.log_ratio = math.log(lower), math.log(upper / lower)
         share = min(max(math.log(initial / lower) / self.log_ratio, 0.01), 0.99)
@@ -83,7 +83,7 @@ class LogVarianceHead(torch.nn.Module):
 
     def __init__(
         self,
-        features: FloatArray,
+        scale: FeatureScale,
         *,
         initial: FloatArray,
         reach: float = math.log(1e3),
@@ -91,7 +91,7 @@ class LogVarianceHead(torch.nn.Module):
         dropout: float = 0.2,
     ) -> None:
         super().__init__()
-        self.trunk = _Trunk(features, hidden, len(initial), dropout)
+        self.trunk = _Trunk(scale, hidden, len(initial), dropout)
         self.trunk.start_at_zero()
         self.reach = reach
         self.register_buffer("initial", torch.from_numpy(np.asarray(initial, dtype=np.float32)))
@@ -104,9 +104,9 @@ class LogVarianceHead(torch.nn.Module):
 class ProjectionHead(torch.nn.Module):
     """A new embedding of ``dim`` coordinates, whose length is free."""
 
-    def __init__(self, features: FloatArray, *, dim: int = 128, hidden: int = 0, dropout: float = 0.2) -> None:
+    def __init__(self, scale: FeatureScale, *, dim: int = 128, hidden: int = 0, dropout: float = 0.2) -> None:
         super().__init__()
-        self.trunk = _Trunk(features, hidden, dim, dropout)
+        self.trunk = _Trunk(scale, hidden, dim, dropout)
 
     def forward(self, features: Tensor) -> Tensor:
         """(n, f) → (n, dim)."""

@@ -14,8 +14,9 @@ from holue.embedding.inputs.model_input import Float32Array
 from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.embedding.training.losses import pfe_loss
 from holue.embedding.training.pytorch import reproducible, torch
+from holue.embedding.training.row_blocks import Rows, mean_over, row_blocks
 from holue.embedding.training.train import TrainingSettings, content_hash, train
-from holue.embedding.training.training_samples import Rows, TrainingSamples, batch_count, shuffled_batches
+from holue.embedding.training.training_samples import TrainingSamples, batch_count, shuffled_batches
 from holue.gallery.subjects import Subjects
 from holue.progress import Progress
 
@@ -39,14 +40,13 @@ def train_pfe(
     settings = settings or TrainingSettings()
     samples = TrainingSamples.from_file(file, settings, pairs=True)
     with reproducible(settings.seed):
-        head = LogVarianceHead(samples.features[samples.seen], initial=_log_within_variance(samples), hidden=hidden)
+        head = LogVarianceHead(samples.scale, initial=_log_within_variance(samples), hidden=hidden)
     task = _PfeTask(head, samples, settings.batch_size)
     history = train(task, settings, checkpoint_dir=checkpoint_dir, progress=progress)
-    dim = samples.directions.shape[1]
+    dim = samples.dim
     details = {"dim": dim, "hidden": hidden, "reach": head.reach, **samples.counts}
     module = torch.nn.Sequential(head, Exponential()).eval()
-    feature_dim = samples.features.shape[1]
-    return TrainedHead("pfe", "variance", module, feature_dim, file.fingerprint, settings, history, details)
+    return TrainedHead("pfe", "variance", module, samples.feature_dim, file.fingerprint, settings, history, details)
 
 
 def partners(subjects: Subjects, rng: np.random.Generator) -> Rows:
@@ -66,10 +66,14 @@ def partners(subjects: Subjects, rng: np.random.Generator) -> Rows:
 
 
 def _log_within_variance(samples: TrainingSamples) -> Float32Array:
-    directions, subjects = samples.directions[samples.seen], samples.subjects[samples.seen]
-    other = partners(subjects, np.random.default_rng(0))
+    seen = samples.seen
+    other = seen[partners(samples.subjects[seen], np.random.default_rng(0))]
     # Half the mean squared difference of a pair is the variance of one of them.
-    variance = np.square(directions - directions[other]).mean(axis=0) / 2
+    squares = [
+        len(places) * np.square(samples.directions_at(seen[places]) - samples.directions_at(other[places])).mean(axis=0)
+        for places in row_blocks(np.arange(len(seen)))
+    ]
+    variance = sum(squares) / len(seen) / 2
     logarithm: Float32Array = np.log(np.maximum(variance, 1e-12)).astype(np.float32)
     return logarithm
 
@@ -99,13 +103,11 @@ class _PfeTask:
         return pfe_loss(directions, self.module(features), other_directions, self.module(other_features))
 
     def held_out_loss(self) -> float | None:
-        rows = self.samples.held_out
-        if not len(rows):
-            return None
+        held = self.samples.held_out
         # The same pairs every epoch, so that the losses can be compared.
-        other = rows[partners(self.samples.subjects[rows], np.random.default_rng(0))]
-        return float(self.loss(self._pairs(rows, other)))
+        other = held[partners(self.samples.subjects[held], np.random.default_rng(0))] if len(held) else held
+        return mean_over(np.arange(len(held)), lambda at: float(self.loss(self._pairs(held[at], other[at]))))
 
     def _pairs(self, rows: Rows, other: Rows) -> tuple[Tensor, ...]:
-        features, directions = self.samples.features, self.samples.directions
-        return tuple(map(torch.from_numpy, (features[rows], directions[rows], features[other], directions[other])))
+        features, directions = self.samples.features_at, self.samples.directions_at
+        return tuple(map(torch.from_numpy, (features(rows), directions(rows), features(other), directions(other))))

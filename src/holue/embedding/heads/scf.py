@@ -11,9 +11,10 @@ import numpy as np
 from holue.embedding.heads.networks import PositiveHead
 from holue.embedding.heads.trained_head import TrainedHead
 from holue.embedding.models.embedding_file import EmbeddingFile
-from holue.embedding.training.class_centres import ClassCentres, leave_one_out_cosines
+from holue.embedding.training.class_centres import ClassCentres
 from holue.embedding.training.losses import scf_loss
 from holue.embedding.training.pytorch import reproducible, torch
+from holue.embedding.training.row_blocks import Rows, mean_over
 from holue.embedding.training.train import TrainingSettings, content_hash, train
 from holue.embedding.training.training_samples import TrainingSamples, batch_count, shuffled_batches
 from holue.errors import CalibrationDataError
@@ -43,14 +44,10 @@ def train_scf(
     """
     settings = settings or TrainingSettings()
     samples = TrainingSamples.from_file(file, settings, pairs=centres is None)
-    if centres is None:
-        cosines = leave_one_out_cosines(samples.directions, samples.subjects)
-    else:
-        cosines = centres.cosines(samples.directions, samples.subjects)
-    dim = samples.directions.shape[1]
+    cosines, dim = samples.cosines(centres), samples.dim
     with reproducible(settings.seed):
         head = PositiveHead(
-            samples.features[samples.seen],
+            samples.scale,
             lower=LOWEST * dim,
             upper=HIGHEST * dim,
             initial=_common_concentration(cosines, dim),
@@ -59,8 +56,7 @@ def train_scf(
     task = _ScfTask(head, samples, cosines, dim, settings.batch_size)
     history = train(task, settings, checkpoint_dir=checkpoint_dir, progress=progress)
     details = {"dim": dim, "hidden": hidden, "lower": LOWEST * dim, "upper": HIGHEST * dim, **samples.counts}
-    feature_dim = samples.features.shape[1]
-    return TrainedHead("scf", "concentration", head, feature_dim, file.fingerprint, settings, history, details)
+    return TrainedHead("scf", "concentration", head, samples.feature_dim, file.fingerprint, settings, history, details)
 
 
 def _common_concentration(cosines: Float64Array, dim: int) -> float:
@@ -91,15 +87,14 @@ class _ScfTask:
 
     def batches(self, rng: np.random.Generator) -> Iterable[tuple[Tensor, ...]]:
         for rows in shuffled_batches(self.samples.seen, self.batch_size, rng):
-            yield torch.from_numpy(self.samples.features[rows]), torch.from_numpy(self.cosines[rows])
+            yield self._batch(rows)
 
     def loss(self, batch: tuple[Tensor, ...]) -> Tensor:
         features, cosines = batch
         return scf_loss(cosines, self.module(features), self.dim)
 
     def held_out_loss(self) -> float | None:
-        rows = self.samples.held_out
-        if not len(rows):
-            return None
-        batch = torch.from_numpy(self.samples.features[rows]), torch.from_numpy(self.cosines[rows])
-        return float(self.loss(batch))
+        return mean_over(self.samples.held_out, lambda rows: float(self.loss(self._batch(rows))))
+
+    def _batch(self, rows: Rows) -> tuple[Tensor, ...]:
+        return torch.from_numpy(self.samples.features_at(rows)), torch.from_numpy(self.cosines[rows])

@@ -16,7 +16,7 @@ from holue.embedding.inputs.model_input import Float32Array, RawArray
 from holue.embedding.inputs.samples import Content, Sample, array_samples, digest, find_samples
 from holue.embedding.models.chunk_cache import Arrays, ChunkCache
 from holue.embedding.models.embedding_file import EmbeddingFile
-from holue.embedding.models.specification import ModelSpecification, open_specification
+from holue.embedding.models.specification import ModelSpecification, no_such_model, open_specification
 from holue.errors import (
     InvalidEmbeddingsError,
     InvalidFileError,
@@ -198,7 +198,7 @@ def open_session(path: Path, *, threads: int = 1) -> Any:
     except ImportError as error:
         raise MissingDependencyError("onnxruntime", "embed") from error
     if not path.is_file():
-        raise InvalidFileError(f"{path}: no such model; name an ONNX file, or set HOLUE_MODELS for the presets")
+        raise InvalidFileError(no_such_model(path))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -68,9 +68,7 @@ class ModelSpecification:
         Two embeddings can be compared only if their fingerprints are equal.
         """
         if not self.path.is_file():
-            raise InvalidFileError(
-                f"{self.path}: no such model; name an ONNX file, or set HOLUE_MODELS for the presets"
-            )
+            raise InvalidFileError(no_such_model(self.path))
         total = hashlib.sha256()
         weights = sorted(self.path.parent.glob(f"{self.path.name}[._]data"))
         for file in (self.path, *weights):
@@ -87,6 +85,16 @@ class ModelSpecification:
         lines += [f"{key} = {json.dumps(value)}" for key, value in self.model_input.table().items()]
         lines += ["", "[outputs]", *(f"{key} = {json.dumps(value)}" for key, value in outputs.items())]
         return "\n".join(lines) + "\n"
+
+
+def no_such_model(path: Path) -> str:
+    """What is wrong where no model is at a path, and what to do about it."""
+    what = f"{path}: there is no such model; "
+    if path.parent != models_directory():
+        return f"{what}name an ONNX file"
+    if os.environ.get("HOLUE_MODELS"):
+        return f"{what}put {path.name} into this folder, which HOLUE_MODELS names, or name an ONNX file"
+    return f"{what}set HOLUE_MODELS to the folder that holds {path.name}, or name an ONNX file"
 
 
 def models_directory() -> Path:

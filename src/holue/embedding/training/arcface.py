@@ -15,8 +15,9 @@ from holue.embedding.models.embedding_file import EmbeddingFile
 from holue.embedding.training.class_centres import ClassCentres, leave_one_out_cosines
 from holue.embedding.training.losses import arcface_loss
 from holue.embedding.training.pytorch import reproducible, torch
+from holue.embedding.training.row_blocks import Rows
 from holue.embedding.training.train import TrainingSettings, content_hash, train
-from holue.embedding.training.training_samples import Rows, TrainingSamples, batch_count, shuffled_batches
+from holue.embedding.training.training_samples import TrainingSamples, batch_count, shuffled_batches
 from holue.errors import InvalidParameterError, InvalidSubjectsError
 from holue.gallery.subjects import Subjects
 from holue.progress import Progress
@@ -60,21 +61,20 @@ def train_arcface_head(
     settings, margin = settings or TrainingSettings(), margin or Margin()
     samples = TrainingSamples.from_file(file, settings)
     with reproducible(settings.seed):
-        head = ProjectionHead(samples.features[samples.seen], dim=dim, hidden=hidden)
+        head = ProjectionHead(samples.scale, dim=dim, hidden=hidden)
         task = ArcFaceTask(
             Classifier(head, samples.subjects[samples.seen], dim),
             samples.subjects,
             samples.seen,
             samples.held_out,
-            lambda rows, rng: torch.from_numpy(samples.features[rows]),
+            lambda rows, rng: torch.from_numpy(samples.features_at(rows)),
             margin,
             settings.batch_size,
             samples.identity(),
         )
     history = train(task, settings, checkpoint_dir=checkpoint_dir, progress=progress)
     details = {"dim": dim, "hidden": hidden, "margin": margin.angle, "scale": margin.scale, **samples.counts}
-    feature_dim = samples.features.shape[1]
-    return TrainedHead("arcface", "embedding", head, feature_dim, file.fingerprint, settings, history, details)
+    return TrainedHead("arcface", "embedding", head, samples.feature_dim, file.fingerprint, settings, history, details)
 
 
 class Classifier(torch.nn.Module):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from holue.embedding.training.row_blocks import Rows, row_blocks
 from holue.errors import InvalidSubjectsError
 from holue.gallery.embeddings import Float64Array, FloatArray, as_vectors, normalize
 from holue.gallery.pooling import pool
@@ -73,16 +75,37 @@ def leave_one_out_cosines(embeddings: object, subjects: object) -> Float64Array:
     >>> leave_one_out_cosines([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]], ["ann", "ann", "ann"]).round(3)
     array([0.316, 0.99 , 0.447])
     """
-    directions = normalize(as_vectors(embeddings, field="embeddings"), field="embeddings").astype(np.float64)
-    keys = as_subjects(subjects, len(directions), field="subjects")
-    _require_genuine_pairs(keys)
-    _, code = np.unique(keys, return_inverse=True)
-    sums = np.zeros((code.max() + 1, directions.shape[1]))
-    np.add.at(sums, code, directions)
-    others = sums[code] - directions
-    lengths = np.linalg.norm(others, axis=1)
-    # Other samples that cancel say nothing about the direction: cosine 0.
-    return _rowwise_dot(directions, others) / np.where(lengths > 1e-9, lengths, np.inf)
+    vectors = as_vectors(embeddings, field="embeddings")
+    keys = as_subjects(subjects, len(vectors), field="subjects")
+    return cosines_to_others(lambda rows: vectors[rows], vectors.shape[1], keys)
+
+
+def cosines_to_others(read: Callable[[Rows], FloatArray], dim: int, subjects: Subjects) -> Float64Array:
+    """:func:`leave_one_out_cosines` of vectors that ``read`` gives for rows, a block at a time."""
+    _require_genuine_pairs(subjects)
+    _, code = np.unique(subjects, return_inverse=True)
+    sums = class_sums(read, dim, code)
+    cosines = np.empty(len(code))
+    for rows in row_blocks(np.arange(len(code))):
+        directions = _directions(read(rows))
+        others = sums[code[rows]] - directions
+        lengths = np.linalg.norm(others, axis=1)
+        # Other samples that cancel say nothing about the direction: cosine 0.
+        cosines[rows] = _rowwise_dot(directions, others) / np.where(lengths > 1e-9, lengths, np.inf)
+    return cosines
+
+
+def class_sums(read: Callable[[Rows], FloatArray], dim: int, code: npt.NDArray[np.intp]) -> Float64Array:
+    """The sum of the directions of every class (c, d), from vectors that ``read`` gives for rows, a block at a time."""
+    sums = np.zeros((int(code.max()) + 1, dim))
+    for rows in row_blocks(np.arange(len(code))):
+        np.add.at(sums, code[rows], _directions(read(rows)))
+    return sums
+
+
+def _directions(vectors: FloatArray) -> Float64Array:
+    directions: Float64Array = normalize(vectors, field="embeddings").astype(np.float64)
+    return directions
 
 
 def in_genuine_pairs(subjects: Subjects) -> npt.NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from holue.embedding.inputs.model_input import Float32Array
 from holue.embedding.models.embedder import open_session
 from holue.embedding.models.onnx_name import onnx_file
 from holue.embedding.models.specification import ModelSpecification
-from holue.embedding.training.image_network import ImageNetwork
+from holue.embedding.training.images.image_network import ImageNetwork
 from holue.embedding.training.pytorch import torch
 from holue.errors import ArtifactError, MissingDependencyError
 

@@ -1,4 +1,8 @@
-"""TrainingSamples: features, directions and subjects of embedded samples, split into seen and held out."""
+"""TrainingSamples: features, directions and subjects of embedded samples, split into seen and held out.
+
+The arrays of a folder stay on disk: rows are read, cast and normalised a batch or a block at a time, so that memory does not grow
+with the number of samples, but for some numbers of each.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,52 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from holue.embedding.inputs.model_input import Float32Array
 from holue.embedding.models.embedding_file import EmbeddingFile
-from holue.embedding.training.class_centres import in_genuine_pairs
-from holue.embedding.training.train import TrainingSettings, content_hash, held_out_rows
+from holue.embedding.training.class_centres import ClassCentres, class_sums, cosines_to_others, in_genuine_pairs
+from holue.embedding.training.row_blocks import BLOCK, Rows, row_blocks
+from holue.embedding.training.train import ContentHash, TrainingSettings, held_out_rows
 from holue.errors import InvalidEmbeddingsError, InvalidSubjectsError
+from holue.gallery.embeddings import Float64Array, FloatArray, normalize
 from holue.gallery.subjects import Subjects, as_subjects
 
-Rows = npt.NDArray[np.intp]
+
+@dataclass(frozen=True)
+class FeatureScale:
+    """Mean and standard deviation of every feature (f,)."""
+
+    mean: Float32Array
+    deviation: Float32Array
+
+    @classmethod
+    def of(cls, features: FloatArray, rows: Rows) -> FeatureScale:
+        """Of some rows; more than ``BLOCK`` of them are summed block by block, in float64."""
+        if len(rows) <= BLOCK:
+            some = as_float32(features[rows])
+            return cls(some.mean(axis=0).astype(np.float32), some.std(axis=0).astype(np.float32))
+        # Around a first mean: the squares of features far from 0 would lose their digits.
+        centre = features[rows[:BLOCK]].mean(axis=0, dtype=np.float64)
+        total, squares = np.zeros_like(centre), np.zeros_like(centre)
+        for block in row_blocks(rows):
+            away = features[block] - centre
+            total += away.sum(axis=0)
+            squares += np.einsum("ij,ij->j", away, away)
+        shift = total / len(rows)
+        deviation = np.sqrt(np.maximum(squares / len(rows) - shift**2, 0))
+        return cls((centre + shift).astype(np.float32), deviation.astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingSamples:
     """What a head learns from; ``seen`` and ``held_out`` are rows of disjoint subjects.
 
+    ``features`` and ``embeddings`` are as they were given, of any precision, in memory or mapped from disk.
     ``left_out`` counts the subjects that were left out because they have one sample.
     """
 
-    features: Float32Array
-    directions: Float32Array
+    features: FloatArray
+    embeddings: FloatArray
     subjects: Subjects
     seen: Rows
     held_out: Rows
@@ -54,14 +83,25 @@ class TrainingSamples:
         if left_out:
             file, subjects = file.take(paired), subjects[paired]
         held_out = held_out_rows(subjects, settings, left_out=left_out)
+        assert file.features is not None
         return cls(
-            np.ascontiguousarray(file.features, dtype=np.float32),
-            np.ascontiguousarray(file.directions, dtype=np.float32),
+            file.features,
+            file.embeddings,
             subjects,
             np.flatnonzero(~held_out),
             np.flatnonzero(held_out),
             left_out,
         )
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of an embedding."""
+        return int(self.embeddings.shape[1])
+
+    @property
+    def feature_dim(self) -> int:
+        """Bottleneck features of a sample."""
+        return int(self.features.shape[1])
 
     @property
     def counts(self) -> dict[str, int]:
@@ -72,9 +112,50 @@ class TrainingSamples:
             "subjects_left_out": self.left_out,
         }
 
+    @property
+    def scale(self) -> FeatureScale:
+        """Of the features of the seen samples."""
+        return FeatureScale.of(self.features, self.seen)
+
+    def features_at(self, rows: Rows) -> Float32Array:
+        """The features of some samples (n, f)."""
+        return as_float32(self.features[rows])
+
+    def directions_at(self, rows: Rows) -> Float32Array:
+        """The unit embeddings of some samples (n, d)."""
+        return as_float32(normalize(wide(self.embeddings[rows]), field="embeddings"))
+
+    def cosines(self, centres: ClassCentres | None) -> Float64Array:
+        """cos θ of every sample to the centre of its subject; without centres to the mean of the subject's other samples."""
+        if centres is None:
+            return cosines_to_others(self.directions_at, self.dim, self.subjects)
+        everyone = np.arange(len(self.subjects))
+        return np.concatenate(
+            [centres.cosines(self.directions_at(rows), self.subjects[rows]) for rows in row_blocks(everyone)]
+        )
+
+    def centres(self) -> ClassCentres:
+        """The mean direction of every subject's samples."""
+        keys, code = np.unique(self.subjects, return_inverse=True)
+        return ClassCentres.from_weights(class_sums(self.directions_at, self.dim, code), keys)
+
     def identity(self) -> str:
         """A hash of everything here."""
-        return content_hash(self.features, self.directions, self.subjects, self.seen)
+        total, everyone = ContentHash(), np.arange(len(self.subjects))
+        for array, at in ((self.features, self.features_at), (self.embeddings, self.directions_at)):
+            total.add_blocks("<f4", array.shape, (at(rows) for rows in row_blocks(everyone)))
+        total.add(self.subjects, self.seen)
+        return total.hexdigest()
+
+
+def as_float32(array: FloatArray) -> Float32Array:
+    """A contiguous array in the precision that networks learn in."""
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def wide(array: FloatArray) -> FloatArray:
+    """Half precision as single, in which a norm can be taken; others as they are."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 def batch_count(samples: int, batch_size: int) -> int:

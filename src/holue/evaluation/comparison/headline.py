@@ -38,7 +38,7 @@ def headline(results: Results) -> str:
             f"closest to their own subject{_interval(rank_1, percent(results.settings.level))}; take another embedding model, "
             "and look at the samples with holue audit, before you compare methods."
         )
-    todo = _what_to_do(point)
+    todo = _what_to_do(point, is_one_of_several=len(results.points) > 1)
     over = [one for one in results.points if missed(one) in ("over", "maybe over")]
     under = [one for one in results.points if missed(one) == "under"]
     if over:
@@ -111,7 +111,7 @@ def percent(value: float | None) -> str:
     return f"{value:.0%}".replace("%", " %")
 
 
-def _what_to_do(point: PointResult) -> str:
+def _what_to_do(point: PointResult, *, is_one_of_several: bool) -> str:
     ranked = point.ranked
     if not ranked:
         return f"Filter nothing at FPIR {point.target_fpir:g}, since no method can be ranked: {_why_unranked(point)}"
@@ -122,6 +122,7 @@ def _what_to_do(point: PointResult) -> str:
         )
     gain = _gain(point, best)
     told = "" if gain is None else f", which moves F1 of the rest from {gain[1]:.3f} to {gain[2]:.3f}"
+    told += f" at FPIR {point.target_fpir:g}" if told and is_one_of_several else ""
     share = percent(CHECKED) if gain is None else gain[0]
     return f"Have a person check the {share} of answers that {best.method.name} trusts least{told}"
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from holue.errors import InvalidParameterError
 from holue.evaluation.metrics.rejection import PrrRange, check_grid, check_prr
 from holue.recognition.checks import check_positive, check_share, is_number
+from holue.recognition.model.operating_point import Hold
 
 ThresholdFrom = Literal["dev", "eval"]
 
@@ -39,6 +40,7 @@ class Settings:
     unknown_prior: float = 0.5
     prr: PrrRange = "counted"
     fpir_confidence: float | None = None
+    hold: Hold = "fpir"
 
     def __post_init__(self) -> None:
         for value in self.fpir:
@@ -62,6 +64,8 @@ class Settings:
         check_share("unknown_prior", self.unknown_prior)
         if self.fpir_confidence is not None:
             check_share("fpir_confidence", self.fpir_confidence)
+        if self.hold not in get_args(Hold):
+            raise InvalidParameterError(f"hold must be one of {', '.join(get_args(Hold))}, got {self.hold!r}")
 
     @property
     def label(self) -> str:

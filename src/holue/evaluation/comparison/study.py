@@ -35,7 +35,7 @@ from holue.recognition.calibration.fallback import usable_hold
 from holue.recognition.calibration.truth import people
 from holue.recognition.calibration.validation import stranger_scores
 from holue.recognition.model.monte_carlo import sampled_terms
-from holue.recognition.model.operating_point import OperatingPoint
+from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.model.strangers import Strangers
 from holue.recognition.quality.monte_carlo import MonteCarloQuality
 from holue.recognition.reading import KEPT, Reading
@@ -66,6 +66,7 @@ def evaluate(
     temperature: float = 20.0,
     unknown_prior: float = 0.5,
     fpir_confidence: float | None = None,
+    hold: Hold = "fpir",
     prr: PrrRange = "counted",
     level: float = 0.95,
     threads: int | None = None,
@@ -77,8 +78,8 @@ def evaluate(
     listed in ``Results.skipped``. ``max_rejection``, ``points`` and ``prr`` are those of
     :func:`holue.evaluation.metrics.rejection.prediction_rejection_ratio` (``prr="paper", points=20`` is the paper's). Intervals
     are percentiles of ``n_resamples`` bootstrap resamples of the evaluation subjects, shared by all methods. ``seed`` drives the
-    resamples and the training of the head; the same seed gives the same numbers. ``fpir_confidence`` is that of
-    :class:`holue.recognition.recognizer.OpenSetRecognizer`.
+    resamples and the training of the head; the same seed gives the same numbers. ``fpir_confidence`` and ``hold``
+    (how the threshold follows the gallery's size) are those of :class:`holue.recognition.recognizer.OpenSetRecognizer`.
 
     >>> from holue.gallery.embeddings import Embeddings
     >>> from holue.gallery.gallery import Gallery
@@ -105,6 +106,7 @@ def evaluate(
         unknown_prior,
         prr,
         fpir_confidence,
+        hold,
     )
     for role, part in protocol.parts.items():
         if len(part.gallery) < 2:
@@ -214,8 +216,8 @@ def _operating_points(
         for target in settings.fpir
     ]
     sizes = len(protocol.development.gallery), len(protocol.evaluation.gallery)
-    # Carried to another size as the recogniser does by default, so that what is evaluated is what would be deployed.
-    holds = [usable_hold("fpir", point) for point in found]
+    # Carried to another size as the recogniser does, so that what is evaluated is what would be deployed.
+    holds = [usable_hold(settings.hold, point) for point in found]
     return [(point.for_gallery(sizes[0], hold), point.for_gallery(sizes[1], hold)) for point, hold in zip(found, holds)]
 
 

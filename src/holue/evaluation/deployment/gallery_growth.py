@@ -88,7 +88,8 @@ def gallery_growth(
     n_subjects = len(pooled)
     if n_subjects < 2 * first:
         raise GalleryTooSmallError(
-            f"growth from {first} subjects needs at least {2 * first}, got {n_subjects}; lower first or use a larger gallery"
+            f"growth from first={first} subjects needs at least {2 * first}, got {n_subjects}; lower it to "
+            f"{n_subjects // 2} or less, or bring more subjects"
         )
     order = rng.permutation(n_subjects)
     place = np.empty(n_subjects, dtype=np.int64)

@@ -72,10 +72,11 @@ class TrustStudy:
         else:
             condition = f"If answers of quality below {certificate.filter_below:.4g} are filtered"
         held = "" if achieved.value is None else f"{100 * achieved.value:.2g} % were, counted by {certificate.unit}, "
+        nobody = "; no answer that names somebody is left" if ways.filtered and not ways.accepted else ""
         return (
             f"{condition}, at most {100 * chosen.target_level:.3g} % of the automatic decisions are wrong (confidence "
             f"{100 * chosen.confidence_level:g} %); on the evaluation part {held}with "
-            f"{100 * ways.filtered / ways.total:.0f} % of the answers filtered."
+            f"{100 * ways.filtered / ways.total:.0f} % of the answers filtered{nobody}."
         )
 
     def document(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Evidence from one bit per coordinate: estimated scores of everybody, exact scores of those who matter."""
+"""Evidence from one or two bits per coordinate: estimated scores of everybody, exact scores of those who matter."""

@@ -1,9 +1,9 @@
-"""BinaryPart: the rows of a segment in one bit per coordinate, with what estimates of their cosines need.
+"""BinaryPart: the rows of a segment in one or two bits per coordinate, with what estimates of their cosines need.
 
-A row is kept relative to the segment's mean ``c``: ``μ = c + r·o`` with ``o`` a unit vector. Its code are the signs of the
-rotated ``o`` (``rotation.py``), beside two numbers:
+A row is kept relative to the segment's mean ``c``: ``μ = c + r·o`` with ``o`` a unit vector. Its code are the bits of a vector
+``y`` close to the rotated ``o`` in direction (``rotation.py``, ``bit_planes.py``), beside two numbers, with ``f`` their cosine:
 
-    weight = r / (f √D)              estimate = ⟨c, z⟩ + weight · Σ_t ±(Pz)_t
+    weight = r / (f ‖y‖)               estimate = ⟨c, z⟩ + weight · ⟨y, Pz⟩
     deviation = r √(1/f² − 1)/√(D−1)   the standard deviation of the estimate's error, for a probe across the row
 
 Both are kept in sixteen bits, in equal steps between their extremes in the segment; the deviation is rounded up. The mean takes
@@ -19,14 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from holue.errors import InvalidEmbeddingsError
+from holue.evidence.binary.bit_planes import LEVELS, planes_of, values_of
 from holue.evidence.binary.rotation import rotated_width, rotation
 from holue.evidence.block import NOBODY, Block
 from holue.gallery.embeddings import Float64Array, FloatArray
-from holue.gallery.segment import Mask, Numbers, Part, Segment
+from holue.gallery.segment import Mask, Numbers, Part
 
 BLOCK_ROWS = 64
 """Rows whose codes lie together, byte by byte: what a processor looks up at once."""
-ROWS_AT_ONCE = 64 * BLOCK_ROWS
+ENCODED_AT_ONCE = 64 * BLOCK_ROWS
 LARGEST_STEP = 2**16 - 1
 CACHE_LINE = 64
 _LEAST_WEIGHT = 1e-30  # a row at the mean itself has none
@@ -46,7 +47,7 @@ class BinaryPart:
     ((1, 8, 64), 4)
     """
 
-    codes: Codes  # (blocks, D / 8, 64) bit t of byte j of a row: whether coordinate 8j + t is not negative
+    codes: Codes  # (blocks, planes · D / 8, 64) bit t of byte j of a row: whether sign 8j + t of its planes is a plus
     weights: npt.NDArray[np.uint16]  # (n,) in steps, see ``scale``
     deviations: npt.NDArray[np.uint16]  # (n,)
     scale: Float64Array  # (4,) least weight, step of weights, least deviation, step of deviations
@@ -61,18 +62,21 @@ class BinaryPart:
     mean_factor: float = (
         1.0  # by what the standard errors of the mean score are larger than those of independent errors
     )
+    one_bit_share: float | None = (
+        None  # of the rows, what one bit would need scored (``bits_needed.py``); None: not measured
+    )
     gone: Mask | None = None  # (n,) who has left; None where nobody has
 
     @classmethod
-    def of_rows(cls, exact: FloatArray, numbers: Numbers) -> BinaryPart:
-        """The codes of unit rows (n, d)."""
+    def of_rows(cls, exact: FloatArray, numbers: Numbers, planes: int = 1) -> BinaryPart:
+        """The codes of unit rows (n, d), with one or two bits per coordinate."""
         n, dim = exact.shape
         width, turn = rotated_width(dim), rotation(dim)
         centre = _mean(exact)
-        codes = aligned_zeros((-(-n // BLOCK_ROWS), width // 8, BLOCK_ROWS))
+        codes = aligned_zeros((-(-n // BLOCK_ROWS), planes * width // 8, BLOCK_ROWS))
         weights, deviations = np.empty(n), np.empty(n)
-        for first in range(0, n, ROWS_AT_ONCE):
-            rows = slice(first, first + ROWS_AT_ONCE)
+        for first in range(0, n, ENCODED_AT_ONCE):
+            rows = slice(first, first + ENCODED_AT_ONCE)
             given = np.asarray(exact[rows], dtype=np.float64)
             if not np.isfinite(given).all() or np.abs(given).max(initial=0.0) > 2:
                 raise InvalidEmbeddingsError(
@@ -80,13 +84,16 @@ class BinaryPart:
                     "above 2); normalise the embeddings first, for instance with Gallery.from_samples"
                 )
             rotated = (given - centre).astype(np.float32) @ turn.astype(np.float32)
-            pack_signs(rotated >= 0, codes[first // BLOCK_ROWS : -(-(first + len(given)) // BLOCK_ROWS)])
+            bits = planes_of(rotated, planes)
+            pack_signs(bits, codes[first // BLOCK_ROWS : -(-(first + len(given)) // BLOCK_ROWS)])
+            y = values_of(bits, planes)
             square = np.einsum("ij,ij->i", rotated, rotated, dtype=np.float64)
-            along = np.abs(rotated).sum(axis=1, dtype=np.float64)
-            # r = |o|, f = Σ|Po| / (r √D): a row at the mean itself has r = 0, and both numbers are 0.
+            along = np.einsum("ij,ij->i", y, rotated, dtype=np.float64)
+            # f = ⟨y, Po⟩/(r ‖y‖): a row at the mean itself has r = 0, and both numbers are 0.
             there = along > 0
             weights[rows] = np.where(there, square / np.where(there, along, 1.0), 0.0)
-            across = np.maximum(weights[rows] ** 2 * width - square, 0.0)
+            lengths = np.einsum("ij,ij->i", y, y, dtype=np.float64)
+            across = np.maximum(weights[rows] ** 2 * lengths - square, 0.0)
             deviations[rows] = np.sqrt(across / (width - 1))
         scale = np.empty(4)
         steps = _in_steps(weights, scale[:2], np.rint), _in_steps(deviations, scale[2:], np.ceil)
@@ -111,8 +118,18 @@ class BinaryPart:
 
     @property
     def width(self) -> int:
-        """The number of bits of a code, D."""
-        return int(self.codes.shape[1]) * 8
+        """The number of coordinates of a rotated row, D."""
+        return rotated_width(self.dim)
+
+    @property
+    def planes(self) -> int:
+        """The number of bits per coordinate."""
+        return int(self.codes.shape[1]) * 8 // self.width
+
+    @property
+    def largest_sum(self) -> float:
+        """At least the sum of a code's signs over any unit probe, each plane by its level: ``Σ_p LEVELS_p √D``."""
+        return float(sum(LEVELS[self.planes]) * np.sqrt(self.width))
 
     @property
     def largest_weight(self) -> float:
@@ -133,11 +150,6 @@ class BinaryPart:
     def block(self) -> Block:
         """The exact rows of those who have not left."""
         return Block(self.exact, self.numbers, NOBODY if self.gone is None else self.gone)
-
-
-def binary_rows(segment: Segment) -> BinaryPart:
-    """The codes of all rows of a segment, which nobody has left."""
-    return BinaryPart.of_rows(segment.directions, segment.numbers)
 
 
 def summary_of(
@@ -161,7 +173,7 @@ def aligned_zeros(shape: tuple[int, ...]) -> Codes:
 
 
 def pack_signs(signs: npt.NDArray[np.bool_], codes: Codes) -> None:
-    """Write signs (n, D) of rows as blocks (⌈n/64⌉, D/8, 64) of bytes."""
+    """Write signs (n, W) of rows as blocks (⌈n/64⌉, W/8, 64) of bytes."""
     n, width = signs.shape
     bytes_of_rows = np.zeros((len(codes) * BLOCK_ROWS, width // 8), dtype=np.uint8)
     bytes_of_rows[:n] = np.packbits(signs, axis=1, bitorder="little")
@@ -169,7 +181,7 @@ def pack_signs(signs: npt.NDArray[np.bool_], codes: Codes) -> None:
 
 
 def unpack_signs(codes: Codes, n: int) -> npt.NDArray[np.bool_]:
-    """The signs (n, D) that blocks of codes hold: what :func:`pack_signs` was given.
+    """The signs (n, W) that blocks of codes hold: what :func:`pack_signs` was given.
 
     >>> signs = np.random.default_rng(0).random((70, 64)) < 0.5
     >>> codes = np.empty((2, 8, 64), dtype=np.uint8)
@@ -183,8 +195,8 @@ def unpack_signs(codes: Codes, n: int) -> npt.NDArray[np.bool_]:
 
 def _mean(exact: FloatArray) -> Float64Array:
     total = np.zeros(exact.shape[1])
-    for first in range(0, len(exact), ROWS_AT_ONCE):
-        total += np.asarray(exact[first : first + ROWS_AT_ONCE]).sum(axis=0, dtype=np.float64)
+    for first in range(0, len(exact), ENCODED_AT_ONCE):
+        total += np.asarray(exact[first : first + ENCODED_AT_ONCE]).sum(axis=0, dtype=np.float64)
     return total / max(len(exact), 1)
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.binary.estimate_loops import (
-    ROWS_AT_ONCE,
+from holue.evidence.binary.loops.estimate_loops import (
+    CHUNK_ROWS,
     Codes,
     Listing,
     Probes,
@@ -28,12 +28,12 @@ from holue.evidence.binary.estimate_loops import (
     scratch_for,
     set_first_cuts,
 )
+from holue.evidence.binary.loops.levels import Model, Wanted, complete_probes, set_first_levels, set_levels
+from holue.evidence.binary.loops.scoring import score_listed
+from holue.evidence.binary.loops.weight_loops import N_SUMS
 from holue.evidence.binary.part import BLOCK_ROWS, BinaryPart
 from holue.evidence.binary.rotation import deviations
-from holue.evidence.binary.scoring import score_listed
-from holue.evidence.binary.settling import Model, Wanted, complete_probes, set_first_levels, set_levels
 from holue.evidence.binary.tables import CHANCE, Tables
-from holue.evidence.binary.weight_loops import N_SUMS
 from holue.evidence.block import NOBODY
 from holue.evidence.canonical_top import best_places
 from holue.evidence.evidence import NO_SUBJECT, Evidence, concatenate
@@ -46,8 +46,8 @@ MISSED = 1e-6
 """At most the probability that a probe's top, or its decision, is not that of an exact scan."""
 PROBES_PER_PASS = 32
 """Probes that read the codes together."""
-FEWEST_LISTED, LISTED_SHARE = 4096, 1 / 64
-"""Rows a probe may list, at least and of all."""
+FEWEST_LISTED, LISTED_SHARE = {1: 4096, 2: 1024}, {1: 1 / 64, 2: 1 / 512}
+"""Rows a probe may list, at least and of all, by the bits per coordinate; with fewer, standard errors do not hold."""
 FEW_PROBES, FEW_LISTED_SHARE = 4, 1 / 8
 """So many probes may list more, where the decision asks for it: scoring an eighth of the rows takes less than reading all."""
 SCORED_FIRST = 256
@@ -60,11 +60,10 @@ LOWER_DEVIATIONS = 4.0
 """The best score is hardly ever so many deviations below the best estimate."""
 STEEP = 3.0
 """Sharpness times deviation from which a row's estimate says too little about its weight."""
-CUT_FROM, CUT_BLOCKS = 65_536, 16
+CUT_FROM, CUT_BLOCKS = 4096, 16
 """From so many rows on a first cut is taken from so many blocks."""
-WEIGHED_ROWS, WEIGHED_SPREAD = 65_536, 1.5
-"""Rows that are weighed in a larger gallery, where sharpness times the spread of keys is at most so much: the sample's own
-relative error is then below 0.01."""
+WEIGHED_ROWS, SAMPLE_ERROR = 65_536, 0.01
+"""Rows that are weighed in a larger gallery, and more where the sample's own relative error would be above this."""
 NO_WEIGHT = 21.0
 """Nats below everything: what is not listed is not weighed where all of it together would be less."""
 
@@ -88,10 +87,9 @@ class BinaryGallery:
 
     @property
     def typical_deviation(self) -> float:
-        """The mean of the parts' typical deviations, by their rows."""
-        return float(
-            np.average([float(part.typical[1]) for part in self.parts], weights=[len(part) for part in self.parts])
-        )
+        """The root of the mean square of the parts' typical deviations, by their rows."""
+        squares = [float(part.typical[1]) ** 2 for part in self.parts]
+        return float(np.sqrt(np.average(squares, weights=[len(part) for part in self.parts])))
 
 
 def scan_binary(
@@ -124,7 +122,7 @@ def scan_binary(
     for first in range(0, len(probes), PROBES_PER_PASS):
         some = probes[first : first + PROBES_PER_PASS]
         # A lookup adds several coordinates, for sixteen times as many rows as a product.
-        workers = min(n_threads(threads, len(some) * n_rows * gallery.parts[0].dim // 16), -(-n_rows // ROWS_AT_ONCE))
+        workers = min(n_threads(threads, len(some) * n_rows * gallery.parts[0].dim // 16), -(-n_rows // CHUNK_ROWS))
         groups.append(_Pass(gallery, some, a, top_k, decisive, workers).run())
     seen = concatenate([evidence for evidence, _ in groups]) if len(groups) > 1 else groups[0][0]
     certain = np.concatenate([each for _, each in groups])
@@ -156,9 +154,9 @@ class _Pass:
         self.typical = gallery.typical_deviation
         self.shared = max(part.shared for part in gallery.parts)
         self.mean_factor = max(part.mean_factor for part in gallery.parts)
-        tables = Tables.of(probes)
-        self.beta = np.max([tables.error_in(part) for part in gallery.parts], axis=0)
-        self.read = [self._probes(tables, part) for part in gallery.parts]
+        tables = {planes: Tables.of(probes, planes) for planes in {part.planes for part in gallery.parts}}
+        self.beta = np.max([tables[part.planes].error_in(part) for part in gallery.parts], axis=0)
+        self.read = [self._probes(tables[part.planes], part) for part in gallery.parts]
         y = sharpness * self.typical
         rest = 0.5 * y * y * 0.9 < np.log(max(self.n_rows, 2)) + NO_WEIGHT
         self.weighed = np.where(rest, np.cumsum(rest) - 1, -1)
@@ -183,8 +181,8 @@ class _Pass:
         top, rows = np.full((n, self.top_k), -np.inf), np.full((n, self.top_k), -1, dtype=np.int64)
         numbers = self._several_parts_top(listing, levels, scores)
         scored = np.empty(n, dtype=np.int64)
-        rate = len(places) / ROWS_AT_ONCE
-        drawn_from = float(sum(-(-len(part) // ROWS_AT_ONCE) * ROWS_AT_ONCE for part in self.gallery.parts))
+        rate = len(places) / CHUNK_ROWS
+        drawn_from = float(sum(-(-len(part) // CHUNK_ROWS) * CHUNK_ROWS for part in self.gallery.parts))
         common = self.typical, self.shared, rate, drawn_from, n_subjects
         model = Model(self.sharpness, self.weighed, self.beta, self.z, *common)
         parallel_map(
@@ -222,21 +220,21 @@ class _Pass:
     def _list(self) -> tuple[Listing, npt.NDArray[np.int64]]:
         """What every worker lists and weighs, and the sample that was weighed."""
         n, workers = len(self.probes), self.workers
-        wanted = int(max(FEWEST_LISTED, self.n_rows * LISTED_SHARE))
+        planes = min(part.planes for part in self.gallery.parts)
+        wanted = int(max(FEWEST_LISTED[planes], self.n_rows * LISTED_SHARE[planes]))
         cut, spread = self._first_cut(1.5 * wanted / self.n_rows)
         if n <= FEW_PROBES and self.decisive is not None and (cut > self.decisive).any():
             wanted = int(max(wanted, self.n_rows * FEW_LISTED_SHARE))
             below = np.nextafter(np.float32(self.decisive), np.float32(-np.inf))
             cut = np.maximum(self._first_cut(1.5 * wanted / self.n_rows)[0], np.minimum(cut, below))
-        capacity = 2 * (wanted // workers) + 2 * ROWS_AT_ONCE
+        capacity = 2 * (wanted // workers) + 2 * CHUNK_ROWS
         sharpness = self.sharpness[self.weighed >= 0]
-        even = (sharpness <= WEIGHED_SPREAD / max(spread, 1e-9)).all()
-        places = sample_places(WEIGHED_ROWS / self.n_rows if even else 1.0)
+        places = sample_places(_rows_to_weigh(float(sharpness.max(initial=0.0)) * spread) / self.n_rows)
 
         def read(worker: int) -> None:
             for number, part in enumerate(self.gallery.parts):
-                chunks = -(-len(part) // ROWS_AT_ONCE)
-                first, last = (ROWS_AT_ONCE * (each * chunks // workers) for each in (worker, worker + 1))
+                chunks = -(-len(part) // CHUNK_ROWS)
+                first, last = (CHUNK_ROWS * (each * chunks // workers) for each in (worker, worker + 1))
                 if first < last:
                     codes = self._codes(number, first, min(last, len(part)))
                     read_codes(codes, self.read[number], scratch[worker], of_worker(listing, worker))
@@ -335,6 +333,15 @@ class _Pass:
             here = (rows >= start) & (rows < start + len(part))
             numbers[here] = part.numbers[rows[here] - start]
         return numbers
+
+
+def _rows_to_weigh(spread: float) -> float:
+    """Rows of a sample whose weights ``e^{ax}`` have a normal exponent of this spread: they vary by ``e^{spread²} − 1``.
+
+    >>> _rows_to_weigh(1.0), _rows_to_weigh(2.0) > 5e5, _rows_to_weigh(np.inf)
+    (65536.0, True, inf)
+    """
+    return np.inf if spread > 20 else max(float(WEIGHED_ROWS), float(np.expm1(spread**2)) / SAMPLE_ERROR**2)
 
 
 def of_worker(listing: Listing, worker: int) -> Listing:

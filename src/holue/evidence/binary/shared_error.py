@@ -12,10 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from holue.evidence.binary.part import BinaryPart, binary_rows
+from holue.evidence.binary.bits_needed import shares_to_score
+from holue.evidence.binary.part import BinaryPart
 from holue.evidence.binary.scan import BinaryGallery, scan_binary
 from holue.evidence.scan import scan
-from holue.gallery.segment import Segment
+from holue.gallery.embeddings import FloatArray
+from holue.gallery.segment import Numbers, Segment
 
 FEWEST_ROWS = 1024
 """Below, nothing is learned: the errors of so few rows are larger than what they share."""
@@ -30,9 +32,17 @@ LEAST_REST = 0.05
 
 
 def binary_segment(segment: Segment) -> BinaryPart:
-    """The codes of all rows of a segment, with what their errors share."""
-    part = binary_rows(segment)
-    return part if len(part) < FEWEST_ROWS else learned(part)
+    """The codes of all rows of a segment."""
+    return prepared_rows(segment.directions, segment.numbers)
+
+
+def prepared_rows(rows: FloatArray, numbers: Numbers) -> BinaryPart:
+    """The codes of unit rows (n, d), of as many bits as they need, with what their errors share."""
+    if len(rows) < FEWEST_ROWS:
+        return BinaryPart.of_rows(rows, numbers)
+    shares = shares_to_score(rows)
+    part = learned(BinaryPart.of_rows(rows, numbers, shares.planes))
+    return replace(part, one_bit_share=shares.one_bit)
 
 
 def learned(part: BinaryPart) -> BinaryPart:

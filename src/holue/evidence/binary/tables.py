@@ -17,7 +17,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.binary.lookup_loops import LOOKUP, NO_COORDINATE, TABLES_AT_ONCE, coordinates_of
+from holue.evidence.binary.bit_planes import repeated
+from holue.evidence.binary.loops.lookup_loops import LOOKUP, NO_COORDINATE, TABLES_AT_ONCE, coordinates_of
 from holue.evidence.binary.part import BinaryPart, aligned_zeros
 from holue.evidence.binary.rotation import rotation
 from holue.gallery.embeddings import Float64Array
@@ -32,7 +33,7 @@ _SEED = 19
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """The lookup tables of n probes, for all parts: the rotation is one for all."""
+    """The lookup tables of n probes, for all parts with as many bits per coordinate: the rotation is one for all."""
 
     entries: npt.NDArray[np.uint8]  # (n, G, 2^bits)
     step: Float64Array  # (n,)
@@ -41,15 +42,15 @@ class Tables:
     variance: Float64Array  # (n,) of the rounding of a row's sum: the mean over rows
 
     @classmethod
-    def of(cls, probes: Float64Array, bits: int = LOOKUP.bits) -> Tables:
-        """Tables of unit probes (n, d) with indices of so many bits.
+    def of(cls, probes: Float64Array, planes: int = 1, bits: int = LOOKUP.bits) -> Tables:
+        """Tables of unit probes (n, d) for codes of so many planes, with indices of so many bits.
 
         >>> tables = Tables.of(np.eye(2), bits=4)
         >>> tables.entries.shape, bool((tables.variance < 0.01).all())
         ((2, 16, 16), True)
         """
         n = len(probes)
-        rotated = probes @ rotation(probes.shape[1])
+        rotated = repeated(probes @ rotation(probes.shape[1]), planes)
         coordinates, signs = _layout(rotated.shape[1], bits)
         own = np.where(coordinates == NO_COORDINATE, 0.0, rotated[:, coordinates])
         sums = own @ signs
@@ -74,8 +75,8 @@ class Tables:
     def error_in(self, part: BinaryPart) -> Float64Array:
         """What tables, steps of weights and float32 take from an estimate (n,) of a part's row, but for ``CHANCE``."""
         rounding = self.added + self.step * np.sqrt(0.5 * self.entries.shape[1] * -np.log(CHANCE))
-        # A sum of D coordinates of a unit vector, each with a sign, is at most √D; sums and products are of float32.
-        largest = (0.5 * part.scale[1] + 1e-6 * part.largest_weight) * np.sqrt(part.width)
+        # Weights are kept in steps; sums and products are of float32.
+        largest = (0.5 * part.scale[1] + 1e-6 * part.largest_weight) * part.largest_sum
         return np.asarray(rounding * part.largest_weight + largest + 1e-6)
 
 

@@ -35,7 +35,7 @@ DIM = 512
 COMMON, LEANING = 40, 0.18
 CONCENTRATION, SPREAD = 400.0, 0.9
 """Median of κ_x and the deviation of its logarithm: a cosine of 0.58 to the person's direction in the median, at d = 512."""
-AT_ONCE = 16384
+ROWS_DRAWN_AT_ONCE = 16384
 IJB = {"ijbc": ((1772, 1759), 19_593, 469_375), "ijbb": ((931, 914), 10_270, 227_630)}
 """Subjects of both galleries, probe templates, images."""
 WHALES = (15_587, 9_258, 51_033)
@@ -85,8 +85,8 @@ class _Writer:
         means = _unit(means + lean * common[people.integers(COMMON, size=len(codes))])
         kappa = CONCENTRATION * np.exp(SPREAD * self.rng.normal(size=len(person)))
         rows = np.empty((len(person), DIM), dtype=np.float32)
-        for start in range(0, len(person), AT_ONCE):
-            some = slice(start, start + AT_ONCE)
+        for start in range(0, len(person), ROWS_DRAWN_AT_ONCE):
+            some = slice(start, start + ROWS_DRAWN_AT_ONCE)
             rows[some] = vmf.sample(means[owner[some]], kappa[some], self.rng)
         noise = np.exp(0.5 * self.rng.normal(size=(2, len(person))))
         columns = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from holue.datasets.directory import data_directory
 from holue.embedding.models.embedder import OnnxEmbedder
@@ -42,6 +43,10 @@ class Animals:
     def animal(self) -> Names:
         """Whom each crop shows."""
         return self.faces.subject_id
+
+    def take(self, rows: Mask) -> Animals:
+        """The crops at these rows."""
+        return replace(self, faces=self.faces.take(rows), level=self.level[rows])
 
 
 def embed_animals(size: Size) -> Animals:
@@ -94,72 +99,105 @@ class Roles:
         return cls(first, second, third, fourth, fifth, shares(names[counts < fewest], (0.5, 0.5), rng))
 
 
-def chimpanzee_protocols(animals: Animals, seed: int, size: Size) -> dict[str, IdentificationProtocol]:
+@dataclass(frozen=True)
+class Recogniser:
+    """How the recogniser of animals is trained; how these numbers were chosen is told in ``docs/results.md``."""
+
+    hidden: int = 512
+    margin: Margin = field(default_factory=lambda: Margin(0.2, 16.0))
+    epochs: int = 20
+
+    def embed(self, animals: Animals, seen: Mask, seed: int, size: Size) -> EmbeddingFile:
+        """Every crop in a new embedding, learnt with ArcFace from the features of the crops that are ``seen``."""
+        settings = TrainingSettings(epochs=3 if size.quick else self.epochs, held_out=0.0, seed=seed)
+        head = train_arcface_head(
+            animals.faces.take(seen),
+            hidden=self.hidden,
+            margin=self.margin,
+            settings=settings,
+            checkpoint_dir=cache_location(size.cache_dir, "heads"),
+        )
+        weights = [tensor.numpy() for tensor in head.module.state_dict().values()]
+        fingerprint = content_hash(animals.faces.fingerprint, *weights)
+        embeddings = head.predict(required_features(animals.faces))
+        return replace(animals.faces, embeddings=embeddings, fingerprint=fingerprint, model="chimpanzee head")
+
+
+@dataclass(frozen=True, eq=False)
+class Dealt:
+    """The crops of a seed, embedded by a recogniser that learnt from some of them, and which crops do what."""
+
+    file: EmbeddingFile
+    roles: Roles
+    rank: npt.NDArray[np.int64]
+    count: int  # crops enrolled of each animal
+
+    @classmethod
+    def of(cls, animals: Animals, seed: int, size: Size, recogniser: Recogniser) -> Dealt:
+        """Deal the animals out and train the recogniser on three fifths of the crops of those that it is to know."""
+        rng = np.random.default_rng([seed, 3])
+        rank = random_rank(animals.animal, rng)
+        roles = Roles.draw(animals.animal, FEWEST_IMAGES // 3 if size.quick else FEWEST_IMAGES, rng)
+        first = cls(animals.faces, roles, rank, 2 if size.quick else ENROLLED)
+        seen = first.shows(roles.development, roles.evaluation, roles.heads) & first.trained
+        return replace(first, file=recogniser.embed(animals, seen, seed, size))
+
+    def shows(self, *names: Names) -> Mask:
+        """Which crops are of these animals, at most ``MOST_IMAGES`` of each."""
+        return np.isin(self.file.subject_id, np.concatenate(names)) & (self.rank < MOST_IMAGES)
+
+    @property
+    def trained(self) -> Mask:
+        """Of five ranks in a row three are trained on."""
+        return self.rank % 5 < 3
+
+    def known(self, people: Names, strangers: Names, rare: Names) -> tuple[Mask, Mask]:
+        """Crops enrolled, of animals that the recogniser knows, and crops searched."""
+        gallery = self.shows(people) & self.trained & (self.rank < np.ceil(self.count * 5 / 3))
+        return gallery, (self.shows(people) & ~self.trained) | self.shows(strangers, rare)
+
+    def unseen(self, strangers: Names, rare: Names) -> tuple[Mask, Mask]:
+        """Crops enrolled, of animals that the recogniser never saw, and crops searched."""
+        gallery = self.shows(strangers[::2]) & (self.rank < self.count)
+        return gallery, self.shows(strangers, rare) & ~gallery
+
+
+def chimpanzee_protocols(
+    animals: Animals, seed: int, size: Size, recogniser: Recogniser | None = None
+) -> dict[str, IdentificationProtocol]:
     """The protocols of a seed: animals of the recogniser's training among strangers, and animals it never saw.
 
     Three fifths of the images of an animal that the recogniser knows train it; ten of these are enrolled. The other two fifths
     are the mated probes, or train the quality heads. Animals that the recogniser never saw are the strangers; in the variant
     half of those with enough images are enrolled, instead of the known ones.
     """
-    rng = np.random.default_rng([seed, 3])
-    rank = random_rank(animals.animal, rng)
-    kept, count = rank < MOST_IMAGES, 2 if size.quick else ENROLLED
-    roles = Roles.draw(animals.animal, FEWEST_IMAGES // 3 if size.quick else FEWEST_IMAGES, rng)
-
-    def shows(*names: Names) -> Mask:
-        return np.isin(animals.animal, np.concatenate(names)) & kept
-
-    trained = rank % 5 < 3
-    file = _recognised(animals, shows(roles.development, roles.evaluation, roles.heads) & trained, seed, size)
-    learning = _several(file.take(shows(roles.heads) & ~trained))
-    people = TrainingPeople(file.take(shows(roles.heads) & trained), learning, learning)
+    dealt = Dealt.of(animals, seed, size, recogniser or Recogniser())
+    roles, file = dealt.roles, dealt.file
+    learning = _several(file.take(dealt.shows(roles.heads) & ~dealt.trained))
+    people = TrainingPeople(file.take(dealt.shows(roles.heads) & dealt.trained), learning, learning)
     # A tenth of so few animals would be one.
     heads = QualityHeads.train(people, settings=size.training(seed, held_out=0.2), cache_dir=size.cache_dir)
 
-    def part(gallery: Mask, searched: Mask, norm_only: bool) -> ProtocolPart:
+    def part(crops: tuple[Mask, Mask], norm_only: bool = False) -> ProtocolPart:
+        gallery, searched = crops
         made = heads.part(file.take(gallery), file.take(searched), animals.level[searched], norm_only=norm_only)
         return with_traits(made, animals.traits)
-
-    def known(people: Names, strangers: Names, rare: Names, norm_only: bool = False) -> ProtocolPart:
-        # Of five ranks in a row three are trained on.
-        first = shows(people) & trained & (rank < np.ceil(count * 5 / 3))
-        return part(first, (shows(people) & ~trained) | shows(strangers, rare), norm_only)
-
-    def unseen(strangers: Names, rare: Names) -> ProtocolPart:
-        gallery = shows(strangers[::2]) & (rank < count)
-        return part(gallery, shows(strangers, rare) & ~gallery, norm_only=False)
 
     def protocol(development: ProtocolPart, evaluation: ProtocolPart) -> IdentificationProtocol:
         notes = (f"seed {seed}", f"heads trained on {len(roles.heads)} other animals")
         return IdentificationProtocol("chimpanzees", development, evaluation, notes)
 
+    development = dealt.known(roles.development, roles.development_strangers, roles.rare[0])
+    evaluation = dealt.known(roles.evaluation, roles.evaluation_strangers, roles.rare[1])
     return {
-        variant: protocol(
-            known(roles.development, roles.development_strangers, roles.rare[0], variant == NORM_ONLY),
-            known(roles.evaluation, roles.evaluation_strangers, roles.rare[1], variant == NORM_ONLY),
-        )
+        variant: protocol(part(development, variant == NORM_ONLY), part(evaluation, variant == NORM_ONLY))
         for variant in (MAIN, NORM_ONLY)
     } | {
         UNSEEN: protocol(
-            unseen(roles.development_strangers, roles.rare[0]), unseen(roles.evaluation_strangers, roles.rare[1])
+            part(dealt.unseen(roles.development_strangers, roles.rare[0])),
+            part(dealt.unseen(roles.evaluation_strangers, roles.rare[1])),
         )
     }
-
-
-def _recognised(animals: Animals, seen: Mask, seed: int, size: Size) -> EmbeddingFile:
-    """Every crop in a new embedding, learnt with ArcFace from the features of the crops that are ``seen``."""
-    settings = TrainingSettings(epochs=3 if size.quick else 20, held_out=0.0, seed=seed)
-    head = train_arcface_head(
-        animals.faces.take(seen),
-        hidden=512,
-        margin=Margin(0.2, 16.0),
-        settings=settings,
-        checkpoint_dir=cache_location(size.cache_dir, "heads"),
-    )
-    weights = [tensor.numpy() for tensor in head.module.state_dict().values()]
-    fingerprint = content_hash(animals.faces.fingerprint, *weights)
-    embeddings = head.predict(required_features(animals.faces))
-    return replace(animals.faces, embeddings=embeddings, fingerprint=fingerprint, model="chimpanzee head")
 
 
 def _several(file: EmbeddingFile) -> EmbeddingFile:

@@ -19,10 +19,10 @@ from holue.datasets.glyphs.samples import GLYPH_LEVELS, GlyphSamples, draw_sampl
 from holue.datasets.glyphs.world import GlyphPart, glyph_world, glyphs_for
 from holue.embedding.models.embedder import OnnxEmbedder
 from holue.embedding.training.arcface import Margin
-from holue.embedding.training.augmentation import Augmentation
 from holue.embedding.training.class_centres import ClassCentres
 from holue.embedding.training.export import export_head, export_network
-from holue.embedding.training.image_network import train_arcface_network
+from holue.embedding.training.images.augmentation import Augmentation
+from holue.embedding.training.images.image_network import train_arcface_network
 from holue.embedding.training.train import TrainingSettings
 from holue.errors import InvalidFileError
 from holue.experiments.sets.quality_heads import QualityHeads, TrainingPeople

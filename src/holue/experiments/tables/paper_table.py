@@ -69,7 +69,9 @@ def paper_tables(document: Document) -> list[Table]:
                 cells.append(Cell(Estimate(value, None, None)))
         rows.append((name, tuple(cells)))
     title = f"PRR of F1 on {document['title']}: the paper's, ours with its oracle threshold, ours with the development threshold"
-    tables = [Table("beside_the_paper", title, "see the columns", head, tuple(rows))]
+    tables = [
+        Table("beside_the_paper", title, f"see the columns; commit {document['versions']['commit']}", head, tuple(rows))
+    ]
     if column == PAPER_COLUMNS[0]:
         tables.append(_ablation(by_source, targets))
     return tables
@@ -86,4 +88,5 @@ def _ablation(by_source: Mapping[str, Document], targets: list[str]) -> Table:
         cells = [Cell(Estimate(value, None, None)) for pair in zip(theirs, ours) for value in pair]
         rows.append((name, tuple(cells)))
     head = ("Terms standardised by", *(f"FPIR {target} {who}" for target in targets for who in ("paper", "ours")))
-    return Table("beside_the_paper_2", "Table 2: PRR of F1 on IJB-C", THRESHOLD_LABELS[way], head, tuple(rows))
+    threshold = f"{THRESHOLD_LABELS[way]}; commit {by_source[way]['commit']}"
+    return Table("beside_the_paper_2", "Table 2: PRR of F1 on IJB-C", threshold, head, tuple(rows))

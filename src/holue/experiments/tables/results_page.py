@@ -7,6 +7,7 @@ from typing import Any
 
 from holue.experiments.experiment import MAIN, REFERENCE
 from holue.experiments.tables.experiment_report import counts_text
+from holue.experiments.tables.findings import PAPER_METHODS, findings_lines
 from holue.experiments.tables.paper_table import PAPER_COLUMNS, PAPER_FPIR, PAPER_TABLE_1
 from holue.experiments.tables.summary_tables import (
     ABLATION_TITLES,
@@ -23,7 +24,6 @@ from holue.experiments.tables.summary_tables import (
 )
 
 Document = Mapping[str, Any]
-PAPER_METHODS = ("pfe", "scf", "sf", "acceptance", "galue", REFERENCE)
 OURS = {"holue-plus": "HolUE-plus", "holue-f1": "HolUE-F1"}
 """The methods of this package that are compared with HolUE-MLP: by P(correct), and by the expected gain in F1."""
 MEASURES = {"f1": "difference_to_holue", "accuracy": "difference_of_accuracy_to_holue"}
@@ -36,11 +36,14 @@ def results_page(documents: Sequence[Document], remarks: str = "", charts: Mappi
     for path, caption in (charts or {}).items():
         lines += [f"![{caption}]({path})", ""]
     lines += [
-        "The tables here are made by `holue results` from the `results.json` of each run; the remarks are written by hand. "
+        "The tables here are made by `holue results` from the `results.json` of each run, and so is every sentence above "
+        "the hand-written remarks. "
         "Every number is a mean over seeds; each seed assigns people at random to training, development and evaluation, and "
         "no person is in two of them. Intervals (95 %) are from a bootstrap over subjects that all seeds share, and "
         "differences are paired by seed and by resample. Thresholds, normalisation and heads are learnt on the development "
         "part alone. **Bold** is best of its column, <u>underlined</u> second.",
+        "",
+        f"The runs were made at commit {commits_text(documents)}.",
         "",
     ]
     lines += ["To run again (the extra `train`, and all but glyphs need `HOLUE_DATA` and `HOLUE_MODELS`):", ""]
@@ -48,12 +51,18 @@ def results_page(documents: Sequence[Document], remarks: str = "", charts: Mappi
     if any(document["quick"] for document in documents):
         lines += ["", "**Some runs used `--quick`, on a part of the data: do not use their numbers.**"]
     lines += ["", "## Summary", "", *summary_lines(documents)]
+    lines += ["", "## What the numbers say", "", *findings_lines(documents)]
     if remarks.strip():
         lines += ["", remarks.strip()]
     lines += ["", "## The paper's Table 1", "", *_paper_lines()]
     for document in documents:
         lines += ["", *_experiment_lines(document)]
     return "\n".join(lines) + "\n"
+
+
+def commits_text(documents: Sequence[Document]) -> str:
+    """The commits at which the runs were made, each once."""
+    return ", ".join(dict.fromkeys(document["versions"]["commit"] for document in documents))
 
 
 def summary(documents: Sequence[Document]) -> dict[str, Any]:
@@ -83,6 +92,8 @@ def summary_lines(documents: Sequence[Document]) -> list[str]:
         )
     names = [f"{name} less HolUE-MLP (95 %)" for name in OURS.values()]
     lines += [
+        "",
+        f"**PRR of F1; threshold from the development part; commit {commits_text(documents)}**",
         "",
         f"| Data | FPIR | first of the paper's six | best of all | HolUE-MLP | {' | '.join(names)} |",
         f"| --- | ---: | --- | --- | ---: |{' ---: |' * len(names)}",
@@ -147,8 +158,8 @@ def _experiment_lines(document: Document) -> list[str]:
 def _paper_lines() -> list[str]:
     heads = [f"{name} {fpir}" for name, targets in zip(PAPER_COLUMNS, PAPER_FPIR) for fpir in targets]
     lines = [
-        "PRR of F1, as printed. The paper used other data and larger recognisers, and its thresholds come from the test "
-        "probes. Compare the order of the methods, not the numbers.",
+        "PRR of F1, as printed in the paper (not measured here). The paper used other data and larger recognisers, and its "
+        "thresholds come from the test probes. Compare the order of the methods, not the numbers.",
         "",
         f"| Method | {' | '.join(heads)} |",
         f"| --- |{' ---: |' * len(heads)}",

@@ -161,8 +161,9 @@ def _table(
 
 
 def _label(variant: Document) -> str:
-    """Where the variant's thresholds come from."""
-    return THRESHOLD_LABELS[variant.get("threshold_from", "dev")]
+    """Where the variant's thresholds come from, and which code made its numbers."""
+    moved = ", moved with the gallery's size by the paper's model" if variant["hold"] == "model" else ""
+    return f"{THRESHOLD_LABELS[variant['threshold_from']]}{moved}; commit {variant['commit']}"
 
 
 def _ranked(

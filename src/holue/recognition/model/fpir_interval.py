@@ -5,7 +5,8 @@ A promise is "FPIR ≤ α with confidence γ over people". With enough people τ
 
     τ = τ₀ + σ_γ (z(K, α) − z(K, α₀)),        z(K, α) = Φ⁻¹((1 − α)^{1/K})
 
-with σ_γ the upper bound of the tail's deviation. A gallery of another size K′ is the same step, from z(K, α) to z(K′, α).
+with σ_γ the upper bound of the tail's deviation. A larger gallery K′ is the step ``σ_γ ln(K′/K) / h(z(K, α))``, that of a tail
+which goes on as steeply as it is at τ (``widest_growth``): the farther the gallery grows, the less is known of the shape.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from holue.errors import CalibrationDataError
-from holue.recognition.model.stranger_tail import StrangerTail, comparison_quantile
+from holue.recognition.model.stranger_tail import StrangerTail, comparison_quantile, hazard
 from holue.recognition.model.strangers import Strangers
 
 CONFIDENCE = 0.95
@@ -61,7 +62,8 @@ class FpirInterval:
     def carried(self, tail: StrangerTail, shift: float, n_subjects: int, n_here: int) -> FpirInterval:
         """The interval in a gallery of ``n_here`` in place of ``n_subjects``, at a threshold higher by ``shift``.
 
-        The tail says how strangers' scores grow; each end takes the deviation that is worse for it.
+        The tail says how strangers' scores grow; each end takes the deviation that is worse for it. Where the gallery has
+        grown the upper end takes a tail that goes on as steeply as it is at the threshold (``widest_growth``).
         """
 
         def there(rate: float, is_upper: bool) -> float:
@@ -69,6 +71,9 @@ class FpirInterval:
                 return rate
             deviation = tail.deviation_bound(self.confidence, upper=is_upper == (shift > 0))
             moved = 0.0 if shift == 0 or deviation == np.inf else shift / max(deviation, 1e-12)
+            if is_upper and n_here > n_subjects and moved >= 0:
+                accepted = -np.log1p(-rate) * n_here / n_subjects
+                return float(-np.expm1(-accepted * np.exp(-hazard(comparison_quantile(n_subjects, rate)) * moved)))
             return float(-np.expm1(n_here * log_ndtr(comparison_quantile(n_subjects, rate) + moved)))
 
         return replace(self, low=there(self.low, False), high=there(self.high, True))

@@ -23,7 +23,7 @@ from holue.recognition.model.decision_equation import (
     turning_concentration,
 )
 from holue.recognition.model.fpir_interval import FpirInterval, promised_threshold, tail_of
-from holue.recognition.model.stranger_tail import StrangerTail, comparison_quantile
+from holue.recognition.model.stranger_tail import StrangerTail, comparison_quantile, widest_growth
 from holue.recognition.model.strangers import Strangers
 
 Hold = Literal["model", "fpir", "threshold"]
@@ -263,11 +263,15 @@ class OperatingPoint:
             raise InvalidParameterError(
                 "hold='fpir' needs an operating point found on strangers' scores that differ; use hold='model'"
             )
-        deviation = self.tail.deviation
-        if self.fpir_confidence is not None:
-            # A promise takes the deviation that is worse for it: the larger where the gallery grows.
-            deviation = self.tail.deviation_bound(self.fpir_confidence, upper=n_subjects > self.n_subjects)
-        return float(np.clip(self.threshold + self._growth(n_subjects, deviation), -1.0, 1.0))
+        if self.fpir_confidence is None:
+            step = self._growth(n_subjects, self.tail.deviation)
+        elif n_subjects > self.n_subjects:
+            # A promise takes the deviation and the shape that are worse for it.
+            deviation = self.tail.deviation_bound(self.fpir_confidence, upper=True)
+            step = deviation * widest_growth(self.n_subjects, n_subjects, self.target_fpir)
+        else:
+            step = self._growth(n_subjects, self.tail.deviation_bound(self.fpir_confidence, upper=False))
+        return float(np.clip(self.threshold + step, -1.0, 1.0))
 
     def _growth(self, n_subjects: int, deviation: float) -> float:
         """``σ (z(K′) − z(K))``: how far strangers' best scores rise from this size to another."""

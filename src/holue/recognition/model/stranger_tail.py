@@ -98,6 +98,23 @@ def comparison_quantile(n_subjects: int, fpir: float) -> float:
     return float(ndtri_exp(np.log1p(-fpir) / n_subjects))
 
 
+def widest_growth(n_subjects: int, n_there: int, fpir: float) -> float:
+    """How far τ rises from K to K′ subjects, in deviations, at most: ``ln(K′/K) / h(z)`` with the hazard h of a comparison at τ.
+
+    A normal tail falls ever faster, and τ rises by less. This is the step of a tail that goes on as steeply as it is at τ,
+    which no tail exceeds whose hazard does not fall (all log-concave ones).
+
+    >>> round(widest_growth(100, 2000, 0.05), 2), round(comparison_quantile(2000, 0.05) - comparison_quantile(100, 0.05), 2)
+    (0.84, 0.77)
+    """
+    return float(np.log(n_there / n_subjects) / hazard(comparison_quantile(n_subjects, fpir)))
+
+
+def hazard(z: float) -> float:
+    """``φ(z) / (1 − Φ(z))``: how steeply the tail of one comparison falls at z."""
+    return float(np.exp(-(z**2) / 2 - np.log(2 * np.pi) / 2 - log_ndtr(-z)))
+
+
 def _likeliest(
     scores: Float64Array, weight: Float64Array, n_subjects: int, lower: float, start: tuple[float, float]
 ) -> tuple[float, float]:

@@ -88,16 +88,13 @@ class ProbabilityModel:
         if self.shares is None:
             return {}
         heads = [head.state(f"enrolled_{width}") for width, head in self.heads.items()]
-        return {"sharpness": np.array([self.shares.sharpness]), **{k: v for head in heads for k, v in head.items()}}
+        return {**self.shares.state(), **{k: v for head in heads for k, v in head.items()}}
 
     def restore(self, state: Mapping[str, Float64Array]) -> None:
         """Take back what :meth:`state` gave."""
         if "sharpness" not in state:
             return
-        sharpness = state["sharpness"]
-        if sharpness.shape != (1,) or not (np.isfinite(sharpness) & (sharpness > 0)).all():
-            raise ValueError(f"sharpness must be one positive number, got {sharpness}")
-        self.shares = CandidateShares(float(sharpness[0]))
+        self.shares = CandidateShares.restored(state)
         for width in (2, 3):
             head = ShiftedHead()
             head.restore(state, f"enrolled_{width}")

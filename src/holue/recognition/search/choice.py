@@ -2,9 +2,10 @@
 
 Measured (docs/speed.md): an exact float32 scan of 50 000 subjects of 512 features takes about 4 ms for one probe, and is exact
 to the last bit. Above that int8 codes are faster for one probe (2 to 3 times) and about as fast or faster for many, decide as
-the exact scan does with certainty, and take a quarter of float32. Where even they are too large for the memory, one bit per
-coordinate decides as the exact scan with probability 1 - 1e-6. Lists are never chosen: whether they gain anything at a
-threshold is known only after they are built.
+the exact scan does with certainty, and take a quarter of float32. In larger galleries still, or where int8 codes are too large
+for the memory, one or two bits per coordinate are faster again, and decide as the exact scan with probability 1 - 1e-6; not
+where rows of the gallery say that even two bits would leave many rows to score. Lists are never chosen: whether they gain
+anything at a threshold is known only after they are built.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from holue.evidence.binary.bits_needed import FEW, Shares
 from holue.gallery.gallery import Gallery
 from holue.recognition.search.search import SearchKind
 
 EXACT_UP_TO = 50_000 * 512
 """Coordinates of all subjects together up to which every one is read exactly."""
+BITS_FROM, BITS_FROM_FEATURES = 200_000 * 512, 64
+"""Coordinates of all subjects together, and of one, from which bits are faster than bytes."""
 MEMORY_SHARE = 0.25
 """The share of the machine's memory that int8 codes may take."""
 
@@ -29,10 +33,11 @@ class Choice:
     reason: str
 
 
-def chosen(asked: SearchKind, gallery: Gallery, parts: int = 1) -> Choice:
-    """What was asked for, or the choice of "auto"; the same for equal sizes on one machine.
+def chosen(asked: SearchKind, gallery: Gallery, parts: int = 1, shares: Shares | None = None) -> Choice:
+    """What was asked for, or the choice of "auto".
 
     A gallery in ``parts``, read side by side, is chosen for by the size of one; the parts are on machines like this one.
+    ``shares`` are of its largest segment, where they were measured.
     """
     if asked != "auto":
         return Choice(asked, "as set")
@@ -44,12 +49,24 @@ def chosen(asked: SearchKind, gallery: Gallery, parts: int = 1) -> Choice:
     if size <= EXACT_UP_TO:
         return Choice("exact", f"{told}: reading all exactly takes a few milliseconds")
     memory = _memory()
-    if size <= MEMORY_SHARE * memory:
+    fits = size <= MEMORY_SHARE * memory
+    if fits and (size <= BITS_FROM or gallery.dim < BITS_FROM_FEATURES):
         return Choice("int8", f"{told}: one byte per feature is faster, and decides as the exact scan does")
+    if fits and shares is not None and shares.two_bits > FEW:
+        return Choice(
+            "int8",
+            f"{told}: one byte per feature; with two bits a stranger's decision would need {shares.two_bits:.1%} of the rows, "
+            "as measured on rows of this gallery",
+        )
+    if fits:
+        return Choice(
+            "binary",
+            f"{told}: one or two bits per feature are faster, and decide as the exact scan with probability 1 - 1e-6",
+        )
     return Choice(
         "binary",
-        f"{told}: one byte per feature would take {size / memory:.0%} of the memory; one bit per feature decides as the exact "
-        "scan with probability 1 - 1e-6",
+        f"{told}: one byte per feature would take {size / memory:.0%} of the memory; one or two bits decide as the exact scan "
+        "with probability 1 - 1e-6",
     )
 
 

@@ -97,6 +97,10 @@ class GallerySearch:
     def report(self, choice: Choice, asked: SearchKind, threshold: float | None) -> SearchReport:
         """How it reads at a threshold: of the indexes, the one that reads the largest share of its lists."""
         known = SearchReport(asked, self.kind, choice.reason, self.gallery.dim, threshold)
+        bits = [form for form in self.prepared if isinstance(form, BinaryPart)]
+        if bits:
+            largest = max(bits, key=len)
+            return replace(known, bits=largest.planes, one_bit_share=largest.one_bit_share)
         indexes = [form for form in self.prepared if isinstance(form, ApproximateIndex)]
         if not indexes:
             return known

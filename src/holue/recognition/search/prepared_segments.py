@@ -1,8 +1,8 @@
 """PreparedSegments: the codes or lists of segments, each made once, whichever version of the gallery asks.
 
-Where nothing of a gallery is prepared yet (its first question), the question waits for it. Later a question uses what there is,
-reads other segments exactly, and has them prepared in the background. Segments that are better merged are merged there too: the
-merged one takes their place once it is prepared.
+Where nothing of a gallery is prepared yet (its first question), the question waits for it, if this way to read was asked for by
+name. Later, and with "auto", a question uses what there is, reads other segments exactly, and has them prepared in the
+background. Segments that are better merged are merged there too: the merged one takes their place once it is prepared.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from threading import Lock, Thread
 from weakref import WeakKeyDictionary, WeakSet
 
+from holue.evidence.binary.bits_needed import Shares, shares_to_score
 from holue.gallery.gallery import Gallery
 from holue.gallery.segment import Part, Segment, joined
-from holue.recognition.search.choice import chosen
+from holue.recognition.search.choice import Choice, chosen
 from holue.recognition.search.gallery_search import (
     GallerySearch,
     Prepared,
@@ -34,6 +35,7 @@ class PreparedSegments:
 
     def __init__(self) -> None:
         self._forms: WeakKeyDictionary[Segment, dict[SearchKind, Prepared]] = WeakKeyDictionary()
+        self._shares: WeakKeyDictionary[Segment, Shares] = WeakKeyDictionary()
         self._last: GallerySearch | None = None
         self.forget_threads()
 
@@ -57,7 +59,7 @@ class PreparedSegments:
         are in use, or made in the background, are read as far as the threshold asks.
         """
         check_kind(kind)
-        asked, choice = kind, chosen(kind, gallery)
+        asked, choice = kind, self._chosen(kind, gallery)
         kind = choice.kind
         known = self._last
         if known is not None and (known.gallery is not gallery or known.kind != kind or known.threshold != threshold):
@@ -66,13 +68,13 @@ class PreparedSegments:
             return known
         wanted = [part.segment for part in gallery.parts if is_worth(kind, part, gallery)]
         missing = [segment for segment in wanted if self._known(kind, segment) is None]
-        if missing and len(missing) == len(wanted):
+        if missing and len(missing) == len(wanted) and asked != "auto":
             for segment in missing:
                 self._prepare(kind, segment)
             if kind == "approximate":
                 self._useless.update(missing)
         else:
-            self._start(kind, gallery, missing, merge)
+            self._start(asked, gallery, missing, merge)
         if known is not None:
             pairs = zip(known.prepared, gallery.parts)
             if not any(form is None and self._known(kind, part.segment) for form, part in pairs):
@@ -91,7 +93,7 @@ class PreparedSegments:
 
     def report(self, asked: SearchKind, gallery: Gallery, threshold: float | None) -> SearchReport:
         """How a version would be read, as far as it is known without preparing anything."""
-        choice, last = chosen(asked, gallery), self._last
+        choice, last = self._chosen(asked, gallery), self._last
         if last is None or last.kind != choice.kind:
             return SearchReport(asked, choice.kind, choice.reason, gallery.dim, threshold)
         return last.report(choice, asked, threshold)
@@ -116,6 +118,18 @@ class PreparedSegments:
             if form is not None:
                 self._forms.setdefault(part.segment, {})[last.kind] = form
 
+    def _chosen(self, asked: SearchKind, gallery: Gallery) -> Choice:
+        """The choice by what is known: of a gallery's rows, what was measured before."""
+        return chosen(asked, gallery, shares=self._shares.get(_largest(gallery)))
+
+    def _measured(self, asked: SearchKind, gallery: Gallery) -> SearchKind:
+        """What is chosen once the rows are measured that the choice depends on."""
+        kind, largest = self._chosen(asked, gallery).kind, _largest(gallery)
+        if asked != "auto" or kind != "binary" or largest in self._shares or self._known(kind, largest) is not None:
+            return kind
+        self._shares[largest] = shares_to_score(largest.directions)
+        return self._chosen(asked, gallery).kind
+
     def _known(self, kind: SearchKind, segment: Segment) -> Prepared | None:
         return self._forms.get(segment, {}).get(kind)
 
@@ -125,7 +139,7 @@ class PreparedSegments:
                 form = prepare_segment(kind, segment)
                 self._forms.setdefault(segment, {})[kind] = form
 
-    def _start(self, kind: SearchKind, gallery: Gallery, missing: Sequence[Segment], merge: Replace) -> None:
+    def _start(self, asked: SearchKind, gallery: Gallery, missing: Sequence[Segment], merge: Replace) -> None:
         """Prepare and merge in the background what was not tried there before."""
         new = [segment for segment in missing if segment not in self._tried]
         old = tuple(part for part in gallery.worth_merging() if part.segment not in self._merged)
@@ -134,16 +148,17 @@ class PreparedSegments:
         with self._starting:
             if self._background is None or not self._background.is_alive():
                 work = Thread(
-                    target=self._work, args=(kind, gallery, new, old, merge), name="holue-prepare", daemon=True
+                    target=self._work, args=(asked, gallery, new, old, merge), name="holue-prepare", daemon=True
                 )
                 self._background = work
                 work.start()
 
     def _work(
-        self, kind: SearchKind, gallery: Gallery, new: Sequence[Segment], old: Sequence[Part], merge: Replace
+        self, asked: SearchKind, gallery: Gallery, new: Sequence[Segment], old: Sequence[Part], merge: Replace
     ) -> None:
+        self._tried.update(new)
+        kind = self._measured(asked, gallery)
         for segment in new:
-            self._tried.add(segment)
             self._prepare(kind, segment)
         if not old:
             return
@@ -153,3 +168,8 @@ class PreparedSegments:
             self._prepare(kind, segment)
         if not merge(old, segment):
             self._merged.difference_update(part.segment for part in old)
+
+
+def _largest(gallery: Gallery) -> Segment:
+    """The segment with the most rows: what holds for it holds for the scan."""
+    return max((part.segment for part in gallery.parts), key=len)

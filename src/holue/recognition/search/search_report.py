@@ -6,17 +6,19 @@ from dataclasses import dataclass
 
 from holue.errors import UnsuitableSearchError
 from holue.evidence.ivf.missed_mates import MISSED
+from holue.recognition.search.choice import BITS_FROM_FEATURES
 from holue.recognition.search.search import SearchKind
 
 MOST_LISTS = 0.5
 """The share of the lists from which on reading them gains nothing over codes of everybody."""
-ONE_BIT_FROM = 256
-"""Features from which one bit per feature is the faster of the compressed searches."""
 
 
 @dataclass(frozen=True)
 class SearchReport:
-    """``lists``, ``lists_read`` and ``missed`` are of the index with the largest share read; None where there is no index."""
+    """``lists``, ``lists_read`` and ``missed`` are of the index with the largest share read; None where there is no index.
+
+    ``bits`` and ``one_bit_share`` are of the largest prepared segment of a binary search.
+    """
 
     asked: SearchKind
     kind: SearchKind
@@ -26,6 +28,8 @@ class SearchReport:
     lists: int | None = None
     lists_read: int | None = None  # by each probe
     missed: float | None = None  # the measured share of mates at the threshold that are not found
+    bits: int | None = None  # per feature
+    one_bit_share: float | None = None  # of the rows: what a stranger's decision would need with one bit, as measured
 
     @property
     def reads_most(self) -> bool:
@@ -35,7 +39,7 @@ class SearchReport:
     @property
     def better(self) -> SearchKind:
         """The search to use instead of lists."""
-        return "binary" if self.dim >= ONE_BIT_FROM else "int8"
+        return "binary" if self.dim >= BITS_FROM_FEATURES else "int8"
 
     @property
     def doubt(self) -> str | None:
@@ -54,6 +58,11 @@ class SearchReport:
             raise UnsuitableSearchError(f"{self.doubt}: set search={self.better!r} or search='auto'")
 
     def __str__(self) -> str:
+        if self.bits is not None:
+            bits = f"{self.bits} bit{'s' if self.bits > 1 else ''} per feature"
+            if self.one_bit_share is not None:
+                bits += f", since with one a stranger's decision needs {self.one_bit_share:.2%} of the rows"
+            return f"{self.kind} ({self.reason}): {bits}"
         if self.lists is None:
             return f"{self.kind} ({self.reason})"
         missed = "unknown without a threshold" if self.missed is None else f"{self.missed:.2g} (at most {MISSED:g})"

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holue.errors import IncompleteSearchError, InvalidParameterError
+from holue.errors import IncompleteSearchError, InvalidParameterError, NotCalibratedError
 from holue.evidence.evidence import Evidence
 from holue.gallery.embeddings import Embeddings
 from holue.gallery.gallery import Gallery
 from holue.recognition.answer.identifications import Identifications
 from holue.recognition.answer.partly_seen import PartlySeen
+from holue.recognition.calibration.doubts import Doubt, calibration_doubts
+from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.validation import validation_gallery
 from holue.recognition.reading import Reading
+from holue.recognition.risk.candidate_sets import CandidateSets, candidate_sets
 from holue.recognition.search.gallery_search import GallerySearch
 from holue.recognition.search.search import Search
 from holue.recognition.search.search_report import SearchReport
@@ -90,6 +93,18 @@ class Moment:
             return answers
         partly = PartlySeen.of(seen.reading, len(self.state.gallery), filters=bool(filter_below > -np.inf))
         return answers.left_open(partly.reasons, partly.decided)
+
+    def sets(self, X: object, concentration: object, *, confidence_level: float) -> CandidateSets:
+        """The candidate sets of each probe; the gallery is read exactly, as the calibration did."""
+        if self.state.conformal_scores is None:
+            raise NotCalibratedError("candidate sets rest on validation probes: call calibrate(X_dev, y_dev) first")
+        thresholds = self.state.conformal_scores.thresholds(confidence_level)
+        probes, search = self.probes(X, concentration), GallerySearch.exact(self.state.gallery)
+        return candidate_sets(probes, search, self.state.point, *thresholds, confidence_level, self.settings.threads)
+
+    def doubts(self, drift: DriftState | None = None) -> tuple[Doubt, ...]:
+        """Why the calibration may no longer fit."""
+        return calibration_doubts(self.state, self.settings, drift=drift, search=self.search_report)
 
 
 def check_whole(search: Search) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,9 @@ def draw_tracks(
     ``y`` names everybody, strangers too: a track shows one person. A person with fewer samples than a length has no track of it.
     Bring samples as they come in use; frames that follow each other share an id in ``media``.
 
+    A track of several samples shows at least two media. Several samples of one medium have the concentration of one sample and
+    are surer: with them, the calibration would take single samples for surer than they are.
+
     >>> X = np.random.default_rng(0).normal(size=(12, 4))
     >>> tracks = draw_tracks(X, np.repeat(["ann", "bob"], 6), lengths=(1, 3), each=2, rng=np.random.default_rng(0))
     >>> tracks.y.tolist(), tracks.length.tolist(), tracks.concentration.tolist()
@@ -58,14 +62,19 @@ def draw_tracks(
     for number in range(len(people)):
         own = np.flatnonzero(person == number)
         for length in lengths:
-            if length <= len(own):
-                count = min(each, len(own)) if length == 1 else 1 if length == len(own) else each
-                drawn = rng.permutation(own)[:count, None] if length == 1 else _drawn(own, length, count, rng)
-                rows += list(drawn)
-                shown += [number] * count
+            if length == 1:
+                drawn = list(rng.permutation(own)[:each, None])
+            elif length <= len(own) and len(np.unique(medium[own])) > 1:
+                count = 1 if length == len(own) else each
+                drawn = [_drawn(own, medium[own], length, rng) for _ in range(count)]
+            else:
+                continue
+            rows += drawn
+            shown += [number] * len(drawn)
     if not rows:
         raise CalibrationDataError(
-            f"nobody has the {min(lengths)} samples of the shortest track; bring more samples of each person, or shorter lengths"
+            f"nobody has the {min(lengths)} samples of the shortest track (several must show two media); bring more "
+            "samples of each person, or shorter lengths"
         )
     size = np.array([len(some) for some in rows])
     taken, track = np.concatenate(rows), np.repeat(np.arange(len(rows)), size)
@@ -77,6 +86,10 @@ def draw_tracks(
 
 
 def _drawn(
-    own: npt.NDArray[np.int64], length: int, count: int, rng: np.random.Generator
-) -> list[npt.NDArray[np.int64]]:
-    return [rng.choice(own, length, replace=False) for _ in range(count)]
+    own: npt.NDArray[np.int64], medium: npt.NDArray[Any], length: int, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Some of a person's own samples, the second of another medium than the first."""
+    order = rng.permutation(len(own))
+    other = int(np.argmax(medium[order] != medium[order[0]]))
+    order[[1, other]] = order[[other, 1]]
+    return own[order[:length]]

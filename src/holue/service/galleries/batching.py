@@ -37,14 +37,14 @@ QUIET_SHARE, LONGEST_QUIET, MOST_SHARE = 0.125, 0.002, 0.5
 At most half of the last batch's time is waited in all.
 """
 TURNS = 3
-"""Of the event loop, in which what has arrived is read and queued."""
+"""Turns of the event loop that are waited, so that requests which have arrived can be read and queued."""
 
 
 @dataclass(eq=False)
 class _Waiting:
     probes: Probes
     top_k: int
-    asked: Asked | None  # None: the answers are finished elsewhere
+    asked: Asked | None  # None: the caller makes the response
     finish: Finish | None
     since: float
     answered: asyncio.Future[Any]
@@ -210,7 +210,7 @@ class Batcher:
         self, loop: asyncio.AbstractEventLoop, batch: list[_Waiting], results: Sequence[Any], seconds: float
     ) -> None:
         for waiting, result in zip(batch, results):
-            if waiting.answered.done():  # given up meanwhile
+            if waiting.answered.done():  # the request was given up during the scan
                 continue
             if isinstance(result, Exception):
                 waiting.answered.set_exception(result)
@@ -239,13 +239,13 @@ class _Gathering:
     """Between two scans: whoever was just answered often asks again at once, and a scan of all takes hardly longer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expected: int, seconds: float) -> None:
-        self.loop, self.expected = loop, expected  # requests, when everybody is back
+        self.loop, self.expected = loop, expected  # requests in the queue once everybody who was answered asks again
         self.quiet = min(QUIET_SHARE * seconds, LONGEST_QUIET)
         self.ends = time.perf_counter() + MOST_SHARE * seconds
         self.seen = 0  # requests at the last look
 
     def is_over(self, loop: asyncio.AbstractEventLoop, waiting: int) -> bool:
-        """Whether everybody is back; or another loop asks, which nobody would wake."""
+        """Whether everybody asks again; or the request is on another event loop, which no timer of this one would wake."""
         return waiting >= self.expected or loop is not self.loop
 
 

@@ -25,7 +25,7 @@ RESERVED = ("service",)
 """Names of folders that the service itself uses beside galleries."""
 
 Open = Callable[[str, str, Any], Opened]
-"""From a gallery's name, its place and the open gallery to what answers requests."""
+"""A function of a gallery's name, its place and the open gallery that gives its ``Opened``."""
 
 
 class Galleries:

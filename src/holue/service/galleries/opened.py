@@ -27,6 +27,7 @@ from holue.store.values import Int64Array, Subject, SubjectId
 
 Matched = tuple[Int64Array, FloatArray]
 """Numbers of samples, and their unit directions where there are several."""
+NO_ROWS: FloatArray = np.empty((0, 0), np.float32)
 KEPT = 4096
 """Subjects of one version whose samples are kept in memory."""
 
@@ -47,7 +48,7 @@ class Opened:
     live: LiveGallery
     batcher: Batcher
     ledger: Ledger
-    review_share: float = 0.0  # of the decided answers that people look at
+    review_share: float = 0.0  # the share of the given answers that people look at
     keeps_strangers: bool = False
     following: Following | None = None  # where other processes write to the same gallery
     audit: LastAudit | None = None  # since the service was started
@@ -125,17 +126,25 @@ class Opened:
         return found
 
     def _read_samples(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, Matched]:
-        """The samples of those subjects that are enrolled and whose samples can be read."""
+        """The samples of those subjects that are enrolled; of a single one only the number, since none can be closer."""
+        if not subjects:
+            return {}
+        numbers = self.live.store.sample_numbers(subjects)
+        single = {subject: (np.array(own, np.int64), NO_ROWS) for subject, own in numbers.items() if len(own) == 1}
+        return single | self._read_rows([subject for subject, own in numbers.items() if len(own) > 1])
+
+    def _read_rows(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, Matched]:
+        """The samples of those subjects whose samples can be read."""
         if not subjects:
             return {}
         try:
             found = self.live.store.embeddings(subjects)
-        except CorruptStoreError:  # some of a damaged gallery's: those that can be read are found one by one
+        except CorruptStoreError:  # some samples of a damaged gallery cannot be read: find the others one by one
             if len(subjects) == 1:
                 return {}
-            return {one: own for subject in subjects for one, own in self._read_samples([subject]).items()}
+            return {one: own for subject in subjects for one, own in self._read_rows([subject]).items()}
         return {
-            subject: (numbers, _unit(turned_back(rows, self.live.rotation)) if len(numbers) > 1 else rows[:0])
+            subject: (numbers, _unit(turned_back(rows, self.live.rotation)))
             for subject, (numbers, rows) in found.items()
         }
 

@@ -150,8 +150,8 @@ class ProbeReader:
     def _from_raw(self, body: bytes, width: int) -> Float32Array:
         if not body or len(body) % (4 * width):
             raise ProblemError(
-                422, "invalid-embeddings", f"{len(body)} bytes are no whole number of rows of {width} float32 numbers",
-                field="body", rule=f"a multiple of {4 * width} bytes", value=len(body),
+                422, "invalid-embeddings", f"{len(body)} bytes are no whole number of rows of {width} float32 numbers, as "
+                "this gallery's embeddings have them", field="body", rule=f"a multiple of {4 * width} bytes", value=len(body),
                 way_out=f"send {width} little-endian float32 numbers for each probe",
             )  # fmt: skip
         return np.frombuffer(body, dtype="<f4").reshape(-1, width)

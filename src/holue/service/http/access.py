@@ -56,7 +56,7 @@ class Access:
         """
         if self.keys is None:
             return Asker(None)
-        if not self.keys.on_server:  # faster than the way to a thread and back
+        if not self.keys.on_server:  # reading the key from a file takes less time than a thread switch
             return self._check(request, permission, {})
         return await self._checking.submit((request, permission))
 

@@ -8,9 +8,9 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_BYTES = 64 * 1024
-"""Of the request line and all headers, beyond what has arrived with their first byte."""
+"""The longest request line with all headers. The packet with their first byte is not counted."""
 HEAD_SECONDS = 30.0
-"""In which they have to arrive."""
+"""The time in which the request line and the headers have to arrive."""
 TOO_LARGE, TOO_SLOW = b"431 Request Header Fields Too Large", b"408 Request Timeout"
 
 

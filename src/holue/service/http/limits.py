@@ -80,7 +80,7 @@ class RequestLimits:
 
         async def receiving() -> Message:
             nonlocal read, whole
-            if whole:  # nothing but the end of the connection can follow
+            if whole:  # only the end of the connection can follow
                 return await receive()
             try:
                 async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):

@@ -20,9 +20,8 @@ from holue.store.reference import made_for
 HEADER = "x-request-id"
 _ACCEPTED = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _request_id: ContextVar[str] = ContextVar("request_id", default="-")
-_chance = (
-    random.Random()
-)  # seeded by the system; asking the system each time would give the processor away to other threads
+_chance = random.Random()
+"""Seeded by the system once: a system call for every request would let other threads run first."""
 os.register_at_fork(after_in_child=_chance.seed)
 FIELDS = (
     "request_id", "method", "route", "status", "seconds", "key", "gallery", "problem", "doubt", "address",

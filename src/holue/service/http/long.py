@@ -11,19 +11,20 @@ import anyio.to_thread
 from holue.service.http.problems import overloaded
 
 T = TypeVar("T")
-AT_ONCE, WAITING = 2, 8
+RUNNING, WAITING = 2, 8
+"""Long requests that run at the same time, and that may wait for their turn."""
 
 
 class LongWork:
     """Runs long work in threads of its own."""
 
     def __init__(self) -> None:
-        self._limiter = anyio.CapacityLimiter(AT_ONCE)
+        self._limiter = anyio.CapacityLimiter(RUNNING)
 
     async def run(self, work: Callable[[], T]) -> T:
         """The result of the work; a problem where too much waits already."""
         if self._limiter.statistics().tasks_waiting >= WAITING:
             raise overloaded(
-                f"{AT_ONCE} long requests run and {WAITING} wait", "ask again when they are done", seconds=30
+                f"{RUNNING} long requests run and {WAITING} wait", "ask again when they are done", seconds=30
             )
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)

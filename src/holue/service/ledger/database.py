@@ -61,7 +61,7 @@ class Database:
         if name.startswith(SCHEMES):
             return cls._on_server(Address.parse(name))
         if name == ":memory:":
-            # A file of its own, which goes with the process: the same code as for a home.
+            # A temporary file, so that the code is the same as for a directory.
             folder = tempfile.TemporaryDirectory(prefix="holue-ledger-")
             return cls._in_file(Path(folder.name) / FILE, folder)
         if not Path(name).is_dir():
@@ -118,7 +118,8 @@ class Database:
     def one(self, statement: Statement, given: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The only row of a statement, by column, or None. In a file it takes microseconds and waits for nobody."""
         if self._direct is not None:
-            with self._asking, suppress(sqlite3.Error):  # below, locks are waited for and errors explained
+            # On an error it is asked again below, where locks are waited for and errors are explained.
+            with self._asking, suppress(sqlite3.Error):
                 asked = self._direct.execute(statement.text, statement.values(given))
                 rows = asked.fetchall()
                 return dict(zip([column[0] for column in asked.description], rows[0])) if rows else None
@@ -215,9 +216,8 @@ class Database:
 
     def _commit(self) -> None:
         self._writer.commit()
-        if (
-            self.on_server
-        ):  # it may be gone by the next change; that of a file is kept, since taking one costs as much as a row
+        # A server may end an idle connection. That of a file is kept: opening one takes as long as writing a row.
+        if self.on_server:
             self._release()
 
     def _rollback(self) -> None:
@@ -244,9 +244,8 @@ class Database:
                 if schema is not None:
                     for table, column in BYTES.items():
                         place = f'ALTER TABLE "{schema}".{table.name} ALTER COLUMN {column}'
-                        connection.exec_driver_sql(
-                            f"{place} SET STORAGE EXTERNAL"
-                        )  # compressed bytes cannot be searched for
+                        # An erasure searches for the bytes, which it would not find compressed.
+                        connection.exec_driver_sql(f"{place} SET STORAGE EXTERNAL")
                         connection.exec_driver_sql(f"{place} SET STATISTICS 0")
                 meta = {"version": VERSION, "secret": secrets.token_hex(32)}
                 rows = [{"key": key, "value": json.dumps(value)} for key, value in meta.items()]
@@ -292,7 +291,7 @@ class Database:
 
 
 MIGRATIONS: dict[int, Callable[[sql.Connection], None]] = {}
-"""From the version that is the key to the next one."""
+"""The step from each version of the layout to the next one."""
 
 
 def _server_engine(address: Address) -> sql.Engine:

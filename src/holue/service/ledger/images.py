@@ -12,13 +12,13 @@ import sqlalchemy as sql
 from holue.errors import InvalidParameterError
 from holue.live.protection import Rotation
 from holue.service.ledger.database import Database
+from holue.service.ledger.parts import parts
 from holue.service.ledger.tables import IMAGES, META
 
 SETTING = "keep_images"
 LARGEST = 2**20
 """Bytes of one picture."""
 MEDIA_TYPES = ("image/png", "image/jpeg")
-AT_ONCE = 500
 
 
 class Of(Enum):
@@ -111,15 +111,13 @@ class Images:
         """Those of some numbers that have a picture."""
         found: set[int] = set()
         with self._database.reading() as connection:
-            for start in range(0, len(numbers), AT_ONCE):
-                some = IMAGES.c.number.in_(numbers[start : start + AT_ONCE])
-                query = sql.select(IMAGES.c.number).where(IMAGES.c.kind == of.value, some)
+            for some in parts(numbers):
+                query = sql.select(IMAGES.c.number).where(IMAGES.c.kind == of.value, IMAGES.c.number.in_(some))
                 found.update(connection.execute(query).scalars())
         return found
 
 
 def delete_images(connection: sql.Connection, of: Of, numbers: Sequence[int]) -> None:
     """Pictures go; to be followed by a scrub where they must not be found again."""
-    for start in range(0, len(numbers), AT_ONCE):
-        some = IMAGES.c.number.in_(numbers[start : start + AT_ONCE])
-        connection.execute(sql.delete(IMAGES).where(IMAGES.c.kind == of.value, some))
+    for some in parts(numbers):
+        connection.execute(sql.delete(IMAGES).where(IMAGES.c.kind == of.value, IMAGES.c.number.in_(some)))

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sql
 
 from holue.service.ledger.database import Database
+from holue.service.ledger.parts import parts
 from holue.service.ledger.tables import MEASURES
-
-AT_ONCE = 500
 
 
 class Measures:
@@ -45,13 +44,13 @@ class Measures:
         """What is known of some samples."""
         found: dict[int, dict[str, float]] = {}
         with self._database.reading() as connection:
-            for start in range(0, len(samples), AT_ONCE):
-                query = sql.select(MEASURES).where(MEASURES.c.sample.in_(samples[start : start + AT_ONCE]))
+            for some in parts(samples):
+                query = sql.select(MEASURES).where(MEASURES.c.sample.in_(some))
                 found |= {row.sample: json.loads(row.measures) for row in connection.execute(query)}
         return found
 
 
 def delete_measures(connection: sql.Connection, samples: Sequence[int]) -> None:
     """The measures of some samples go."""
-    for start in range(0, len(samples), AT_ONCE):
-        connection.execute(sql.delete(MEASURES).where(MEASURES.c.sample.in_(samples[start : start + AT_ONCE])))
+    for some in parts(samples):
+        connection.execute(sql.delete(MEASURES).where(MEASURES.c.sample.in_(some)))

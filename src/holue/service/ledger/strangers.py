@@ -18,12 +18,14 @@ from holue.errors import InvalidParameterError, NotFoundError
 from holue.gallery.embeddings import Embeddings
 from holue.live.protection import Rotation, turned, turned_back
 from holue.service.ledger.database import Database
+from holue.service.ledger.parts import parts
 from holue.service.ledger.tables import STRANGERS
 from holue.store.values import Float32Array, Float64Array, Int64Array
 
 MOST = 10_000
 """Strangers kept at a time; the oldest give way."""
-AT_ONCE = 1000
+COMPARED = 1000
+"""Strangers that are compared with all before them in one product."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class StrangerGroup:
     members: tuple[int, ...]
     first_seen: float
     last_seen: float
-    expires: float  # of the last that is kept
+    expires: float  # when the last of them is deleted
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,10 +167,8 @@ class Strangers:
 def erase_embeddings(connection: sql.Connection, embeddings: Sequence[bytes]) -> int:
     """Delete strangers with exactly these bytes: probes of somebody who was enrolled since."""
     return sum(
-        connection.execute(
-            sql.delete(STRANGERS).where(STRANGERS.c.embedding.in_(embeddings[start : start + AT_ONCE]))
-        ).rowcount
-        for start in range(0, len(embeddings), AT_ONCE)
+        connection.execute(sql.delete(STRANGERS).where(STRANGERS.c.embedding.in_(some))).rowcount
+        for some in parts(embeddings)
     )
 
 
@@ -186,9 +186,9 @@ class _Links:
 
     def add(self, new: KeptStrangers) -> None:
         directions = np.asarray(Embeddings.from_samples(new.embeddings).directions, np.float32)
-        for first in range(0, len(directions), AT_ONCE):
-            block = directions[first : first + AT_ONCE]
-            numbers = new.numbers[first : first + AT_ONCE].tolist()
+        for first in range(0, len(directions), COMPARED):
+            block = directions[first : first + COMPARED]
+            numbers = new.numbers[first : first + COMPARED].tolist()
             self._directions.append(block)
             self._order += numbers
             self._parent |= {number: number for number in numbers}
@@ -216,10 +216,10 @@ class _Links:
 def _read(connection: sql.Connection, numbers: Sequence[int]) -> KeptStrangers:
     rows = [
         row
-        for start in range(0, len(numbers), AT_ONCE)
+        for some in parts(numbers)
         for row in connection.execute(
             sql.select(STRANGERS.c.number, STRANGERS.c.embedding, STRANGERS.c.concentration)
-            .where(STRANGERS.c.number.in_(numbers[start : start + AT_ONCE]))
+            .where(STRANGERS.c.number.in_(some))
             .order_by(STRANGERS.c.number)
         )
     ]

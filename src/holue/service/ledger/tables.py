@@ -168,7 +168,7 @@ SESSIONS = _table(
 
 IMAGES = _table(
     "image",
-    Column("kind", Text, primary_key=True),  # of what: a sample, or the probe of a review
+    Column("kind", Text, primary_key=True),  # what it shows: a sample, or the probe of a review
     Column("number", WHOLE, primary_key=True, autoincrement=False),
     Column("media_type", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),

@@ -17,7 +17,7 @@ import numpy.typing as npt
 HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 TRAILER = struct.pack(">h", -1)
 INT, REAL, TEXT, BYTES = "int8", "float8", "text", "bytea"
-AT_ONCE = 500
+ROWS_ENCODED_AT_ONCE = 500
 """Rows in a piece of a stream."""
 _NUMBERS = {INT: ">i8", REAL: ">f8"}
 _Row = bytes | bytearray | memoryview
@@ -32,8 +32,8 @@ def encode(types: Sequence[str], columns: Sequence[Any]) -> Iterator[bytearray]:
     """
     yield bytearray(HEADER)
     # Memory of a piece is used again for the next; a stream of tens of megabytes at once costs more in page faults than to fill.
-    for first in range(0, len(columns[0]), AT_ONCE):
-        yield encode_rows(types, [column[first : first + AT_ONCE] for column in columns])
+    for first in range(0, len(columns[0]), ROWS_ENCODED_AT_ONCE):
+        yield encode_rows(types, [column[first : first + ROWS_ENCODED_AT_ONCE] for column in columns])
     yield bytearray(TRAILER)
 
 
@@ -63,7 +63,7 @@ def encode_rows(types: Sequence[str], columns: Sequence[Any]) -> bytearray:
 
 
 def decode(types: Sequence[str], stream: Iterable[_Row]) -> Iterator[list[Any]]:
-    """The rows of a COPY stream, which gives one at a time, as columns of up to ``AT_ONCE`` rows."""
+    """The rows of a COPY stream, which gives one at a time, as columns of up to ``ROWS_ENCODED_AT_ONCE`` rows."""
     rest = iter(stream)
     first = next(rest, HEADER)[len(HEADER) :]  # the header comes with the first row
     rows: list[_Row] = []
@@ -71,7 +71,7 @@ def decode(types: Sequence[str], stream: Iterable[_Row]) -> Iterator[list[Any]]:
         if len(row) <= len(TRAILER):
             continue
         rows.append(row)
-        if len(rows) == AT_ONCE:
+        if len(rows) == ROWS_ENCODED_AT_ONCE:
             yield decode_rows(types, rows)
             rows = []
     if rows:

@@ -16,6 +16,11 @@ Connect = Callable[[Path, str], Any]
 
 APPLICATION = 0x486F6C75
 FORMAT_VERSION = 1
+LOG_PAGES = 1000
+"""Pages in the write-ahead log after which it is moved into the database and written from its beginning again.
+
+A log that grows is slower to sync than one that is overwritten, so it must be short enough to be overwritten soon.
+"""
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE change (version INTEGER PRIMARY KEY, kind TEXT, time REAL, by TEXT, first_subject INTEGER, next_subject INTEGER,
@@ -103,7 +108,7 @@ class Database:
             self.run("PRAGMA secure_delete = ON")
             # What SQLite sorts or vacuums must not be left in a temporary file.
             self.run("PRAGMA temp_store = MEMORY")
-            self.run("PRAGMA wal_autocheckpoint = 4000")
+            self.run(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement; all of its rows."""

@@ -64,6 +64,10 @@ class Reader(ABC):
         found = self._read(lambda home: home.tables.sample_counts(numbers))
         return [found.get(number, 0) for number in numbers]
 
+    def sample_numbers(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, list[int]]:
+        """The numbers, ascending, of the samples of those subjects that are enrolled; no embedding is read."""
+        return self._read(lambda home: home.tables.samples_of_all(subjects))
+
     def embeddings(self, subjects: Sequence[SubjectId]) -> dict[SubjectId, tuple[Int64Array, Float32Array]]:
         """The numbers, ascending, and embeddings of the samples of those subjects that are enrolled, read at once."""
 

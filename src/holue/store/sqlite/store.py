@@ -18,7 +18,7 @@ from holue.store.commit import CommitQueue
 from holue.store.edit import Edit
 from holue.store.sqlite.database import FORMAT_VERSION, Connect, Database, connect_sqlite
 from holue.store.sqlite.files.disk import Disk
-from holue.store.sqlite.files.head import write_head
+from holue.store.sqlite.files.head import HEAD, write_head
 from holue.store.sqlite.files.lock import WriterLock
 from holue.store.sqlite.home import DATABASE, SEGMENTS, SNAPSHOTS, Home, refuse, require_store
 from holue.store.sqlite.reader import Reader
@@ -48,7 +48,7 @@ class SqliteStore(Reader, Verbs):
     """
 
     def __init__(self, path: Path, *, write: bool, damaged: Damaged, disk: Disk, connect: Connect) -> None:
-        self.path = path
+        self.path, self._head = path, path / HEAD
         self._disk, self._connect = disk, connect
         self._reading = threading.RLock()
         self._maintaining = threading.Lock()
@@ -209,9 +209,9 @@ class SqliteStore(Reader, Verbs):
         home = self._writing_home()
         version = home.tables.last_version()
         home.database.run("COMMIT")
-        home.tables.end()
+        home.tables.end(only_writer=True)
         with suppress(OSError):  # the witness may lag behind; the change itself is durable
-            write_head(self._disk, self.path, version)
+            write_head(self._disk, self._head, version)
 
     def _rollback(self) -> None:
         home = self._writing_home()

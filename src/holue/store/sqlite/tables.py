@@ -25,17 +25,17 @@ class Tables:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._counters: tuple[int, int, int] | None = (
-            None  # version, next subject, next sample: while this writer has a transaction
-        )
+        # Version, next subject, next sample: while this writer has a transaction, and as its last one left them.
+        self._counters: tuple[int, int, int] | None = None
+        self._left: tuple[int, int, int] | None = None
 
     def begin(self) -> None:
         """The writer has begun a transaction: nobody else can change the counters."""
-        self._counters = self._read_counters()
+        self._counters = self._left or self._read_counters()
 
-    def end(self) -> None:
-        """The transaction is over."""
-        self._counters = None
+    def end(self, *, only_writer: bool = False) -> None:
+        """The transaction is over; what it left is what the next one finds, if nobody else ever writes."""
+        self._counters, self._left = None, self._counters if only_writer else None
 
     def known(self, ids: Sequence[SubjectId]) -> dict[SubjectId, Subject]:
         """Those of the ids that are enrolled."""
@@ -194,11 +194,11 @@ class Tables:
 
     def names_at(self, version: int, numbers: Sequence[int] | None = None) -> list[tuple[int, SubjectId]]:
         """Number and id of everybody enrolled in a version, or of those of some numbers, ascending."""
-        among = "" if numbers is None else "number IN (SELECT value FROM json_each(?4)) AND "
-        sql = f"""SELECT number, id FROM subject WHERE {among}since <= ?1 UNION ALL
-          SELECT number, id FROM subject_past WHERE {among}since <= ?2 AND until > ?3 ORDER BY number"""
+        among = "" if numbers is None else "number IN (SELECT value FROM json_each(?)) AND "
+        sql = f"""SELECT number, id FROM subject WHERE {among}since <= ? UNION ALL
+          SELECT number, id FROM subject_past WHERE {among}since <= ? AND until > ? ORDER BY number"""
         given = [] if numbers is None else [json.dumps(list(numbers))]
-        return self._database.run(sql, [version, version, version, *given])
+        return self._database.run(sql, [*given, version, *given, version, version])
 
     def subjects_between(self, version: int, first: int, last: int) -> set[int]:
         """The subjects that had some of the samples ``first`` to ``last`` in a version."""

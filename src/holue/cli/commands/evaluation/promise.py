@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -30,7 +31,7 @@ def promise(
         typer.Option("--leave-one-out", help="Calibrate on the enrolled samples, each left out in turn."),
     ] = False,
     enrolled: Annotated[int, typer.Option(help="Subjects enrolled when the threshold is set.", min=3)] = 100,
-    people: Annotated[int, typer.Option(help="Strangers who set the threshold.", min=2)] = 300,
+    people: Annotated[int, typer.Option(help="Draws of a stranger who sets the threshold.", min=2)] = 300,
     grown: Annotated[
         int | None, typer.Option(help="Subjects enrolled in the end.", show_default="no growth", min=3)
     ] = None,
@@ -48,9 +49,10 @@ def promise(
 ) -> None:
     """Set thresholds on random splits of a file's people, and count how often more strangers are accepted than asked for.
 
-    FILE holds `embeddings` and `subject_id`. Every threshold is set twice: aimed at the target, and so that FPIR stays at or
-    below it with a confidence over people (`fpir_confidence`). DIR says what the second costs. Its share of broken splits
-    should be at most one minus the confidence.
+    FILE holds `embeddings` and `subject_id`. In each split some of the people are enrolled. The strangers who set the threshold
+    are drawn, with repetition, from the people who stay outside; FPIR is that of all who stay outside. Every threshold is set
+    twice: aimed at the target, and so that FPIR stays at or below it with a confidence over people (`fpir_confidence`). DIR says
+    what the second costs. Its share of broken splits should be at most one minus the confidence.
     Example: `holue promise faces.npz --fpir 0.05 0.01 --people 300 --grown 2000 --out figures`
     """
     try:
@@ -81,8 +83,10 @@ def promise(
     if json:
         print_json(study.to_dict())
         return
+    never = len(np.unique(y)) - (grown or enrolled)
+    whose = f"{enrolled} enrolled people" if leave_one_out else f"{people} draws of the {never} people who stay outside"
     table = Table(
-        title=f"{splits} splits, thresholds from {study.people} people ({study.way})",
+        title=f"{splits} splits, thresholds from {whose}",
         title_justify="left", box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False,
     )  # fmt: skip
     for head in (

@@ -10,9 +10,10 @@ from holue.recognition.quality.installed import installed_scores
 
 
 def scores(json: Json = False) -> None:
-    """List the quality scores that can be evaluated: those of holue, and those that installed packages add.
+    """List the quality scores that a recogniser can use: those of holue, and those that installed packages add.
 
     A package adds one through the entry point group `holue.scores`; it can then be named in `holue evaluate DIR --methods`.
+    That command calls the score `quality` scf, as the paper does, and also compares columns of your files: pfe, sf, own-quality.
     A score that cannot be loaded is listed with the reason and its package.
     """
     rows = [_described(key, "holue", score) for key, score in SCORES.items()]

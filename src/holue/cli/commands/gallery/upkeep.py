@@ -91,7 +91,9 @@ def status(gallery: Gallery, damaged: DamagedGallery = Damaged.refuse, json: Jso
         return
     kept = now.store
     say(f"{kept.subjects} subjects, {kept.samples} samples, {kept.dim} dimensions, {kept.bytes / 1e6:.1f} MB")
-    say(f"version {now.version} (kept since {kept.oldest_version}); model {kept.model or 'not named'}")
+    since = "" if kept.oldest_version == now.version else f"; earlier ones are kept from {kept.oldest_version} on"
+    say(f"version {now.version}{since}")
+    say(f"model {kept.model or 'not named'}")
     if now.calibration is None:
         say("not calibrated" + ("" if now.threshold is None else f"; threshold {now.threshold:.4f} as given"))
     else:

@@ -17,6 +17,7 @@ from holue.cli.inputs import keep_inputs
 from holue.cli.output import Json, print_json, say
 from holue.embedding.heads.norm_head import NormHead, norm_file
 from holue.embedding.models.embedding_file import EmbeddingFile
+from holue.embedding.models.embedding_folder import load_embedding_folder
 from holue.embedding.models.onnx_name import onnx_file
 from holue.errors import InvalidParameterError
 from holue.progress import progress_bar
@@ -53,7 +54,8 @@ def train(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="FILE", help="Embeddings (.npz) with subjects and features; norm needs no features, glyphs no FILE."
+            metavar="FILE",
+            help="Embeddings (.npz) with subjects and features, or a folder of .npy; norm needs no features, glyphs no FILE.",
         ),
     ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.", min=1)] = 20,
@@ -80,6 +82,9 @@ def train(
     subjects that the recogniser was not trained for, such as animals. All but `arcface` leave out subjects with one sample.
     Example: `holue train scf others.npz --out scf`, then `holue apply scf faces.npz --out faces-scf.npz`
 
+    Samples that do not fit into memory are read from a folder with `embeddings.npy`, `features.npy` and `subject_id.npy`, whose
+    rows stay on disk until they are used. With `--checkpoints DIR` an interrupted training goes on after its last whole epoch.
+
     `glyphs` trains the recogniser of the glyph world with its heads: it draws its training images with matplotlib's fonts, and
     takes under ten minutes on one core. Example: `holue train glyphs --out glyph-model`
     """
@@ -101,7 +106,7 @@ def train(
     from holue.embedding.training.export import export_head
     from holue.embedding.training.train import TrainingSettings
 
-    samples = EmbeddingFile.load(file)
+    samples = load_embedding_folder(file) if file.is_dir() else EmbeddingFile.load(file)
     quiet = json or not sys.stderr.isatty()
     with nullcontext(None) if quiet else progress_bar("training") as progress:
         trained = trainer(

@@ -19,7 +19,8 @@ def across(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="SET", help="Two or more of lfw, speakers, chimpanzees, glyphs, ijbc-world, ijbb-world."
+            metavar="SET",
+            help="Two or more of lfw, speakers, chimpanzees, chimpanzees-blind, glyphs, ijbc-world, ijbb-world.",
         ),
     ],
     seeds: Annotated[int, typer.Option(help="Random splits of each set.", min=1)] = 5,

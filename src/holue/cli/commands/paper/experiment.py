@@ -22,7 +22,8 @@ def experiment(
         str,
         typer.Argument(
             metavar="NAME",
-            help="lfw, speakers, chimpanzees, glyphs, ijbc-world or ijbb-world; ijbc, ijbb, whale or voxblink with --data.",
+            help="lfw, speakers, chimpanzees, chimpanzees-blind, glyphs, ijbc-world or ijbb-world; ijbc, ijbb, whale or voxblink "
+            "with --data.",
         ),
     ],
     seeds: Annotated[int, typer.Option(help="How many random splits to average over.", min=1)] = 5,
@@ -152,7 +153,7 @@ def results(
 
 def _saved_charts(charts: list[Drawing], folder: Path) -> dict[str, str]:
     """Save the charts beside the page; their paths from the page, and their captions."""
-    (folder / "images").mkdir(exist_ok=True)
+    (folder / "images").mkdir(parents=True, exist_ok=True)
     for chart in charts:
         (folder / "images" / f"{chart.name}.svg").write_text(chart.svg, "utf-8")
     return {f"images/{chart.name}.svg": chart.caption for chart in charts}

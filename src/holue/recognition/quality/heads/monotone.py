@@ -24,6 +24,10 @@ from holue.errors import NotCalibratedError
 from holue.gallery.embeddings import Float64Array
 
 RAMPS = 3
+CLOSE, FLAT, STEPS = 1e-13, 1e-8, 15_000
+"""How near to the optimum the weights go: the last gain, the slope that is left, and the most steps. The optimum is unique.
+Further away from it, rounding decides where the optimiser stops: other processors, which round differently, would give
+qualities that differ in the fourth digit."""
 
 
 def quantile_knots(values: Float64Array, ramps: int = RAMPS) -> Float64Array:
@@ -87,7 +91,10 @@ class MonotoneHead:
             return float(value), slope + expit(best)
 
         bounds = [(None, None)] + [(0.0, None)] * basis.shape[1]
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        found = minimize(
+            loss, start, jac=True, method="L-BFGS-B", bounds=bounds,
+            options={"ftol": CLOSE, "gtol": FLAT, "maxiter": STEPS, "maxfun": 3 * STEPS},
+        )  # fmt: skip
         self.weights = np.asarray(found.x)
         np.maximum(
             self.weights[1:], 0.0, out=self.weights[1:]

@@ -30,7 +30,7 @@ from holue.service.ledger.statement import Statement
 from holue.service.ledger.tables import AUDIT, AUDIT_HEAD
 
 WITNESS = "head"
-AT_ONCE = 1000
+PAGE = 1000
 _WITNESS_LENGTH = 20 + 1 + 64 + 1
 
 
@@ -110,7 +110,7 @@ class AuditLog:
         """The rows after a sequence, in order; read a part at a time, so that a slow reader holds no transaction open."""
         left = limit
         while left is None or left > 0:
-            size = AT_ONCE if left is None else min(AT_ONCE, left)
+            size = PAGE if left is None else min(PAGE, left)
             rows = sql.select(AUDIT).where(AUDIT.c.sequence > after).order_by(AUDIT.c.sequence).limit(size)
             with self._database.reading() as connection:
                 part = [Entry(**row._mapping) for row in connection.execute(rows)]

@@ -29,7 +29,7 @@ BEGUN, RECOVERED, NOT_DONE = "begun", "recovered", "not-done"
 ERASE = "erase"
 READS = ("identify", "verify", "audit")
 """Actions that change nothing: their rows stand for no change."""
-AT_ONCE = 500
+PAGE = 500
 _ACTIONS = {
     "add_samples": "add-samples", "replace": "replace-samples", "remove_samples": "remove-sample", "rename": "change",
     "update": "change",
@@ -74,7 +74,8 @@ class Recovery:
                 found += _missing(connection, gallery, part)
                 erased |= _erased(part)
                 last = part[-1].number
-            erased |= _erased(store.operations(last))  # later ones too: their erasures may have begun before
+            # An erasure that began before that time may have ended after it.
+            erased |= _erased(store.operations(last))
             return found + _not_done(connection, mark.sequence, before, erased)
 
     def recover(self, gallery: str, store: Store, *, before: float = float("inf")) -> list[Entry]:
@@ -88,7 +89,7 @@ class Recovery:
             erased.update(_erased(part))
             if part:
                 mark = replace(mark, operation=part[-1].number)
-            else:  # of erasures that were begun and are not among the operations, later ones too, nothing was done
+            else:  # the store did nothing for an erasure that was begun and is not among its operations
                 erased.update(_erased(store.operations(mark.operation)))
                 events = _not_done(connection, mark.sequence, before, erased)
                 newest = sql.select(AUDIT.c.sequence).where(AUDIT.c.ended < before).order_by(AUDIT.c.sequence.desc())
@@ -109,7 +110,7 @@ class Recovery:
 
 def _part(store: Store, after: int, before: float) -> list[Operation]:
     """The next operations that were made before a time, not all at once: there may be millions."""
-    return list(takewhile(lambda one: one.time < before, store.operations(after, AT_ONCE)))
+    return list(takewhile(lambda one: one.time < before, store.operations(after, PAGE)))
 
 
 def _erased(operations: Iterable[Operation]) -> set[str]:

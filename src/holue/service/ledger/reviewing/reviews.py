@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import time as clock
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sql
@@ -21,6 +21,7 @@ from holue.live.protection import Rotation, turned, turned_back
 from holue.service.ledger.database import Database
 from holue.service.ledger.images import Of, delete_images
 from holue.service.ledger.keys import same_holder
+from holue.service.ledger.parts import parts
 from holue.service.ledger.reviewing.review_item import (
     FINAL,
     Kind,
@@ -34,12 +35,10 @@ from holue.service.ledger.reviewing.review_item import (
 from holue.service.ledger.reviewing.review_offer import Offer, embedding_digest, permanent_number
 from holue.service.ledger.tables import ANSWERED, CANDIDATES, DECISIONS, IMAGES, LABELLED, REVIEWS
 
-T = TypeVar("T")
 LEASE = 300.0
 """Seconds for which an item is one reviewer's alone."""
 SAMPLED_WORK = 0.2
 """Share of the reviewers' work that goes to sampled answers, where there are filtered ones too."""
-AT_ONCE = 1000
 _COLUMNS = [
     column for column in REVIEWS.c if column.name not in ("embedding_digest", "information", "sampled_at", "share")
 ]
@@ -260,7 +259,7 @@ def erase_subjects(connection: sql.Connection, numbers: Sequence[int], digests: 
     In all other items they are no longer candidates. Returns how many items were deleted.
     """
     found: set[int] = set()
-    for some in _parts(numbers):
+    for some in parts(numbers):
         queries = [
             sql.select(REVIEWS.c.number).where(REVIEWS.c.subject.in_(some)),
             sql.select(LABELLED.c.review).where(LABELLED.c.subject.in_(some)),
@@ -268,23 +267,18 @@ def erase_subjects(connection: sql.Connection, numbers: Sequence[int], digests: 
             sql.select(DECISIONS.c.review).where(DECISIONS.c.subject.in_(some), DECISIONS.c.kind.in_(_FINAL)),
         ]
         found.update(number for query in queries for number in connection.execute(query).scalars())
-    for part in _parts(digests):
+    for part in parts(digests):
         query = sql.select(REVIEWS.c.number).where(REVIEWS.c.embedding_digest.in_(part))
         found.update(connection.execute(query).scalars())
     _drop(connection, sorted(found))
-    for some in _parts(numbers):
+    for some in parts(numbers):
         connection.execute(sql.delete(CANDIDATES).where(CANDIDATES.c.subject.in_(some)))
         connection.execute(sql.delete(DECISIONS).where(DECISIONS.c.subject.in_(some)))
     return len(found)
 
 
-def _parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """A statement takes only so many values."""
-    return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))
-
-
 def _drop(connection: sql.Connection, numbers: Sequence[int]) -> Sequence[int]:
-    for some in _parts(numbers):
+    for some in parts(numbers):
         for column in (DECISIONS.c.review, CANDIDATES.c.review, LABELLED.c.review, REVIEWS.c.number):
             connection.execute(sql.delete(column.table).where(column.in_(some)))
         delete_images(connection, Of.REVIEW, some)

@@ -29,7 +29,7 @@ def log(
     head = found.head().sequence
     last = head if before is None else min(before - 1, head)
     rows = list(found.entries(max(0, last - A_PAGE), limit=min(A_PAGE, last)))[::-1]
-    wrong = found.verify() if before is None else None  # the whole log is read for it: once, not on every page
+    wrong = found.verify() if before is None else None  # it reads the whole log: only on the first page
     here = address_of(gallery, "log")
     return render(
         request, "log.html.jinja", visitor, title="Log", gallery=gallery, intact=not wrong,

@@ -23,7 +23,7 @@ AFTER = {
     "change": "version",
 }
 """Tables of the change log, and the column that says after which version a row is new."""
-AT_ONCE = 10_000
+ROWS_PER_STATEMENT = 10_000
 PRESENT = ("subject", "sample")
 """Tables of the present state: rows after a version are those with later numbers, and those that were touched."""
 
@@ -115,7 +115,7 @@ def as_rows(columns: Sequence[Any]) -> Iterator[Row]:
 def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Rows in lists of a limited length."""
     rest = iter(rows)
-    while batch := list(islice(rest, AT_ONCE)):
+    while batch := list(islice(rest, ROWS_PER_STATEMENT)):
         yield batch
 
 

@@ -53,9 +53,9 @@ class Block:
         """CRC-32 of the columns."""
         return zlib.crc32(self.columns())
 
-    def pieces(self) -> list[bytes | memoryview]:
-        """All bytes, padded."""
-        columns = self.columns()
+    def pieces(self, columns: bytes | None = None) -> list[bytes | memoryview]:
+        """All bytes, padded; those of the columns may be given."""
+        columns = self.columns() if columns is None else columns
         rows = np.ascontiguousarray(self.rows).data.cast("B")
         return [columns, bytes(-len(columns) % ALIGNMENT), rows, bytes(-len(rows) % ALIGNMENT)]
 

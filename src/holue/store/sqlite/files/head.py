@@ -18,10 +18,10 @@ _LAYOUT = struct.Struct("<8sqI")  # no padding: little-endian layouts have none
 _MAGIC = b"holuehed"
 
 
-def write_head(disk: Disk, home: Path, version: int) -> None:
-    """Note the newest version."""
+def write_head(disk: Disk, head: Path, version: int) -> None:
+    """Note the newest version in the file ``head`` of a home."""
     start = _MAGIC + struct.pack("<q", version)
-    disk.write(home / HEAD, 0, start + struct.pack("<I", zlib.crc32(start)))
+    disk.write(head, 0, start + struct.pack("<I", zlib.crc32(start)))
 
 
 def read_head(home: Path) -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import uuid
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ FILE_BYTES = 1 << 30
 """A segment file that has grown beyond this is not appended to."""
 FEW = 64
 """Samples up to which their ranges are looked up one by one; beyond, reading all ranges is faster."""
+_INSERT = f"INSERT INTO range ({CHECKED['range']}, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _SELECT = "SELECT number, first, last, n, file, offset, columns_crc FROM range"
 
 
@@ -84,15 +86,17 @@ class Ranges:
                 self._database.one("SELECT coalesce(sum(length(data)), 0) FROM range WHERE file IS NULL")
             )
         if size < SMALL_BYTES and self._tail_bytes + size <= TAIL_BYTES:
-            self._insert(block, None, 0, b"".join(block.pieces()))
+            columns = block.columns()
+            self._insert(block, zlib.crc32(columns), None, 0, b"".join(block.pieces(columns)))
             self._tail_bytes += size
         else:
             self.flush_tail(block)
 
     def flush_tail(self, block: Block | None = None) -> None:
         """Move the rows in the database, and a block behind them, to a segment file as one range."""
-        tails = [entry for entry in self.all() if entry.file is None]
-        blocks = [*map(self.read, tails), *([] if block is None else [block])]
+        tails = [Range(*row) for row in self._database.run(f"{_SELECT} WHERE file IS NULL ORDER BY first")]
+        kept: dict[int, bytes] = dict(self._database.run("SELECT number, data FROM range WHERE file IS NULL"))
+        blocks = [*(self._tail(entry, kept[entry.number]) for entry in tails), *([] if block is None else [block])]
         if not blocks:
             return
         self.write(blocks[0] if len(blocks) == 1 else join_blocks(blocks))
@@ -128,7 +132,7 @@ class Ranges:
 
     def name(self, block: Block, file: int, offset: int) -> None:
         """Name a range in a file."""
-        self._insert(block, file, offset, None)
+        self._insert(block, block.checksum(), file, offset, None)
 
     def end(self) -> tuple[int, int]:
         """The last segment file and where its last named range ends; (0, 0) where there is none."""
@@ -149,10 +153,7 @@ class Ranges:
         if entry.file is None:
             crc, block = self._tails.get(entry.number, (None, None))
             if block is None or crc != entry.columns_crc:
-                data = self._database.one("SELECT data FROM range WHERE number = ?", [entry.number])
-                if data is None or len(data) != block_bytes(entry.n, self._dim):
-                    raise CorruptStoreError(f"gallery.db: samples {entry.first} to {entry.last} are missing or cut off")
-                block = read_block(np.frombuffer(data, np.uint8), entry.n, self._dim)
+                block = self._tail(entry, self._database.one("SELECT data FROM range WHERE number = ?", [entry.number]))
                 self._tails[entry.number] = entry.columns_crc, block
             return block
         end = entry.offset + block_bytes(entry.n, self._dim)
@@ -231,6 +232,11 @@ class Ranges:
                 problems.append((path, "has a damaged header, or belongs to another store", entries))
         return problems
 
+    def _tail(self, entry: Range, data: bytes | None) -> Block:
+        if data is None or len(data) != block_bytes(entry.n, self._dim):
+            raise CorruptStoreError(f"gallery.db: samples {entry.first} to {entry.last} are missing or cut off")
+        return read_block(np.frombuffer(data, np.uint8), entry.n, self._dim)
+
     def _map(self, file: int, end: int) -> npt.NDArray[np.uint8]:
         path = self.path(file)
         try:
@@ -244,11 +250,9 @@ class Ranges:
     def _header(self, file: int) -> bytes:
         return HEADER.pack(MAGIC, FORMAT_VERSION, self._dim, file, self._store.bytes)
 
-    def _insert(self, block: Block, file: int | None, offset: int, data: bytes | None) -> None:
-        first, last = int(block.samples[0]), int(block.samples[-1])
-        values = (first, last, len(block), file, offset, block.checksum())
-        sql = f"INSERT INTO range ({CHECKED['range']}, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        self._database.run(sql, [*checked(values), data])
+    def _insert(self, block: Block, columns_crc: int, file: int | None, offset: int, data: bytes | None) -> None:
+        values = (int(block.samples[0]), int(block.samples[-1]), len(block), file, offset, columns_crc)
+        self._database.run(_INSERT, (*checked(values), data))
 
 
 def _placed(block: Block, offset: int) -> tuple[list[tuple[int, Bytes]], int]:

@@ -108,13 +108,16 @@ def _erase_in_snapshot(home: Home, name: str, subjects: list[int], samples: list
 
 def with_earlier_names(home: Home, subjects: list[int], samples: list[int]) -> list[int]:
     """The subjects, and whoever once held these samples and holds no other: the same person under an earlier name."""
-    holders = """SELECT subject FROM sample WHERE number IN (SELECT value FROM json_each(?1)) UNION
-      SELECT subject FROM sample_past WHERE number IN (SELECT value FROM json_each(?1))"""
-    others = """SELECT EXISTS (SELECT 1 FROM sample WHERE subject = ?1 AND number NOT IN (SELECT value FROM json_each(?2)))
-      OR EXISTS (SELECT 1 FROM sample_past WHERE subject = ?1 AND number NOT IN (SELECT value FROM json_each(?2)))"""
+    holders = """SELECT subject FROM sample WHERE number IN (SELECT value FROM json_each(?)) UNION
+      SELECT subject FROM sample_past WHERE number IN (SELECT value FROM json_each(?))"""
+    others = """SELECT EXISTS (SELECT 1 FROM sample WHERE subject = ? AND number NOT IN (SELECT value FROM json_each(?)))
+      OR EXISTS (SELECT 1 FROM sample_past WHERE subject = ? AND number NOT IN (SELECT value FROM json_each(?)))"""
     listed = json.dumps(samples)
-    former = {row[0] for row in home.database.run(holders, [listed])} - set(subjects)
-    return [*subjects, *(number for number in sorted(former) if not home.database.one(others, [number, listed]))]
+    former = {row[0] for row in home.database.run(holders, [listed, listed])} - set(subjects)
+    return [
+        *subjects,
+        *(number for number in sorted(former) if not home.database.one(others, [number, listed, number, listed])),
+    ]
 
 
 def take_out(home: Home, subjects: list[int], samples: list[int]) -> None:

@@ -7,6 +7,7 @@ import shutil
 import uuid
 from pathlib import Path
 
+from holue.artifact.whole import cannot_write
 from holue.errors import InvalidParameterError, StoreError
 from holue.store.sqlite.database import connect_sqlite
 from holue.store.sqlite.files.block import block_bytes
@@ -35,24 +36,25 @@ def take(home: Home, name: str) -> Path:
     if target.exists():
         raise StoreError(f"snapshot {name!r} exists already; choose another name")
     staging = folder / f".{name}.{uuid.uuid4().hex[:8]}"
-    try:
-        (staging / SEGMENTS).mkdir(parents=True)
-        (staging / SNAPSHOTS).mkdir()
-        _copy_database(home, staging / DATABASE)
-        copied = Home(staging, "ro", home.disk, home.connect)
-        ends: dict[int, int] = {}
-        for entry in copied.ranges.all():
-            if entry.file is not None:
-                ends[entry.file] = max(ends.get(entry.file, 0), entry.offset + block_bytes(entry.n, home.dim))
-        copied.close()
-        for file, end in ends.items():
-            home.disk.copy(home.ranges.path(file), staging / SEGMENTS / home.ranges.path(file).name, end)
-        _sync(staging, home.disk)
-        home.disk.rename(staging, target)
-        home.disk.sync_directory(folder)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+    with cannot_write(target):
+        try:
+            (staging / SEGMENTS).mkdir(parents=True)
+            (staging / SNAPSHOTS).mkdir()
+            _copy_database(home, staging / DATABASE)
+            copied = Home(staging, "ro", home.disk, home.connect)
+            ends: dict[int, int] = {}
+            for entry in copied.ranges.all():
+                if entry.file is not None:
+                    ends[entry.file] = max(ends.get(entry.file, 0), entry.offset + block_bytes(entry.n, home.dim))
+            copied.close()
+            for file, end in ends.items():
+                home.disk.copy(home.ranges.path(file), staging / SEGMENTS / home.ranges.path(file).name, end)
+            _sync(staging, home.disk)
+            home.disk.rename(staging, target)
+            home.disk.sync_directory(folder)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
     return target
 
 
@@ -66,21 +68,22 @@ def restore(snapshot: Path, target: Path, disk: Disk) -> None:
     if problems:
         raise refuse(snapshot, problems)
     staging = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        (staging / SEGMENTS).mkdir(parents=True)
-        (staging / SNAPSHOTS).mkdir()
-        _copy_database(source, staging / DATABASE)  # with what is in its write-ahead log
-        for path in (snapshot / SEGMENTS).iterdir():
-            disk.copy(path, staging / SEGMENTS / path.name)
-        database = connect_sqlite(staging / DATABASE, "rw")
-        database.execute("PRAGMA journal_mode = WAL").fetchall()
-        database.close()
-        _sync(staging, disk)
-        disk.rename(staging, target)
-        disk.sync_directory(target.parent)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+    with cannot_write(target):
+        try:
+            (staging / SEGMENTS).mkdir(parents=True)
+            (staging / SNAPSHOTS).mkdir()
+            _copy_database(source, staging / DATABASE)  # with what is in its write-ahead log
+            for path in (snapshot / SEGMENTS).iterdir():
+                disk.copy(path, staging / SEGMENTS / path.name)
+            database = connect_sqlite(staging / DATABASE, "rw")
+            database.execute("PRAGMA journal_mode = WAL").fetchall()
+            database.close()
+            _sync(staging, disk)
+            disk.rename(staging, target)
+            disk.sync_directory(target.parent)
+        except BaseException:
+            shutil.rmtree(staging, ignore_errors=True)
+            raise
 
 
 def _copy_database(home: Home, target: Path) -> None:

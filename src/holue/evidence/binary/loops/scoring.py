@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from holue.evidence.binary.estimate_loops import Listing
+from holue.evidence.binary.loops.estimate_loops import Listing
 from holue.evidence.kernels.canonical_scores import canonical_score
 from holue.evidence.kernels.simd import INT64, prefetch, row_starts
 from holue.gallery.embeddings import Float64Array, FloatArray

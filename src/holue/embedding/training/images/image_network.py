@@ -12,11 +12,11 @@ import numpy.typing as npt
 from holue.embedding.inputs.images import ImageInput
 from holue.embedding.inputs.model_input import Float32Array
 from holue.embedding.training.arcface import ArcFaceTask, Classifier, Margin
-from holue.embedding.training.augmentation import Augmentation
-from holue.embedding.training.backbones import SmallResNet
+from holue.embedding.training.images.augmentation import Augmentation
+from holue.embedding.training.images.backbones import SmallResNet
 from holue.embedding.training.pytorch import reproducible, torch
+from holue.embedding.training.row_blocks import Rows
 from holue.embedding.training.train import TrainingHistory, TrainingSettings, content_hash, held_out_rows, train
-from holue.embedding.training.training_samples import Rows
 from holue.errors import InvalidInputError
 from holue.gallery.subjects import as_subjects
 from holue.progress import Progress

@@ -1,4 +1,4 @@
-"""Settling: which of a probe's listed rows are scored, and what scores and sums say in the end.
+"""Levels: down to which key the listed rows of a probe are scored, and what scores and sums say in the end.
 
 Every worker has listed rows of its own; arrays are (workers, n, …).
 """
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.binary.completion import complete
-from holue.evidence.binary.estimate_loops import Listing, raise_cut
-from holue.evidence.binary.weight_loops import (
+from holue.evidence.binary.loops.completion import complete
+from holue.evidence.binary.loops.estimate_loops import Listing, raise_cut
+from holue.evidence.binary.loops.weight_loops import (
     MASS,
     MOMENT,
     N_SUMS,

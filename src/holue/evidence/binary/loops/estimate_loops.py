@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holue.evidence.binary.lookup_loops import look_up
-from holue.evidence.binary.part import BLOCK_ROWS
-from holue.evidence.binary.weight_loops import (
+from holue.evidence.binary.loops.lookup_loops import look_up
+from holue.evidence.binary.loops.weight_loops import (
     MASS,
     MOMENT,
     N_SUMS,
@@ -34,14 +33,15 @@ from holue.evidence.binary.weight_loops import (
     weigh_known,
     weigh_sampled,
 )
+from holue.evidence.binary.part import BLOCK_ROWS
 from holue.evidence.kernels.set_bits import first_bit, higher_of_64
 from holue.sphere.compiled import njit
 
-ROWS_AT_ONCE = 2048
+CHUNK_ROWS = 2048
 """Rows that are listed or weighed at once: fewer cost more calls, more leave the second-level cache."""
 RAISED_EVERY = 8
 """Chunks after which the cut follows the highest key."""
-_BLOCKS = ROWS_AT_ONCE // BLOCK_ROWS
+_BLOCKS = CHUNK_ROWS // BLOCK_ROWS
 
 
 class Codes(NamedTuple):
@@ -93,7 +93,7 @@ class Listing(NamedTuple):
 class Scratch(NamedTuple):
     """Buffers for one chunk of rows."""
 
-    sums: npt.NDArray[np.uint16]  # (n, ROWS_AT_ONCE)
+    sums: npt.NDArray[np.uint16]  # (n, CHUNK_ROWS)
     places: npt.NDArray[np.int64]  # the sample
     columns: npt.NDArray[np.float32]  # (2, sample) weights and deviations
     gathered: npt.NDArray[np.uint16]  # (sample,) its sums with one probe
@@ -104,15 +104,15 @@ class Scratch(NamedTuple):
 def sample_places(rate: float) -> npt.NDArray[np.int64]:
     """The places of a chunk that are weighed: a random share of all, the same in every process; ascending."""
     if rate > 0.5:  # gathering more would take longer than reading all
-        return np.arange(ROWS_AT_ONCE)
-    size = max(round(rate * ROWS_AT_ONCE / WEIGHED_AT_ONCE), 1) * WEIGHED_AT_ONCE
-    return np.sort(np.random.default_rng(0).permutation(ROWS_AT_ONCE)[:size])
+        return np.arange(CHUNK_ROWS)
+    size = max(round(rate * CHUNK_ROWS / WEIGHED_AT_ONCE), 1) * WEIGHED_AT_ONCE
+    return np.sort(np.random.default_rng(0).permutation(CHUNK_ROWS)[:size])
 
 
 def scratch_for(n_probes: int, places: npt.NDArray[np.int64]) -> Scratch:
     """Buffers for so many probes."""
     return Scratch(
-        np.empty((n_probes, ROWS_AT_ONCE), dtype=np.uint16),
+        np.empty((n_probes, CHUNK_ROWS), dtype=np.uint16),
         places,
         np.empty((2, len(places)), dtype=np.float32),
         np.empty(len(places), dtype=np.uint16),
@@ -157,7 +157,7 @@ def raise_cut(listing, i, cut):
     listing.cut[i] = max(cut, listing.cut[i])
     keys, estimates, variances = listing.keys[i], listing.estimates[i], listing.variances[i]
     bases, rows = listing.bases[i], listing.rows[i]
-    dropped, columns = 0, np.empty((4, ROWS_AT_ONCE), dtype=np.float32)
+    dropped, columns = 0, np.empty((4, CHUNK_ROWS), dtype=np.float32)
     for j in range(filled):
         if keys[j] > cut:
             keys[kept], estimates[kept], variances[kept] = keys[j], estimates[j], variances[j]
@@ -167,7 +167,7 @@ def raise_cut(listing, i, cut):
             columns[0, dropped], columns[1, dropped], columns[2, dropped] = estimates[j], variances[j], bases[j]
             columns[3, dropped] = 1.0
             dropped += 1
-            if dropped == ROWS_AT_ONCE:
+            if dropped == CHUNK_ROWS:
                 _weigh_dropped(columns, dropped, i, listing)
                 dropped = 0
     if dropped:
@@ -239,7 +239,7 @@ def _weigh_sample(i, probes, scratch, listing):
     """Weigh the rows of the sample whose keys are not above the cut; what of the sample is nobody has no weight."""
     sums, places, cut = scratch.sums[i], scratch.places, listing.cut[i]
     size = places.shape[0]
-    if size < ROWS_AT_ONCE:
+    if size < CHUNK_ROWS:
         gathered = scratch.gathered
         for k in range(size):
             gathered[k] = sums[places[k]]
@@ -259,6 +259,14 @@ def _weigh_sample(i, probes, scratch, listing):
 def _unpack_sample(codes, begin, width, scratch):
     """Weights and deviations of the sample in a chunk; a negative deviation where a place is nobody's."""
     weights, deviations = scratch.columns
+    if scratch.places.shape[0] == CHUNK_ROWS and width == CHUNK_ROWS and codes.gone.shape[0] == 0:
+        first, weight_step = np.float32(codes.scale[0]), np.float32(codes.scale[1])
+        first_deviation, deviation_step = np.float32(codes.scale[2]), np.float32(codes.scale[3])
+        own, spreads = codes.weights[begin : begin + width], codes.deviations[begin : begin + width]
+        for k in range(CHUNK_ROWS):  # without a branch, so that the compiler takes a vector at once
+            weights[k] = first + weight_step * np.float32(own[k])
+            deviations[k] = first_deviation + deviation_step * np.float32(spreads[k])
+        return
     for k in range(scratch.places.shape[0]):
         row = begin + scratch.places[k]
         if scratch.places[k] >= width or (codes.gone.shape[0] and codes.gone[row]):
@@ -284,8 +292,8 @@ def _raise_to_best(i, listing):
 def read_codes(codes, probes, scratch, listing):
     """List and weigh some rows for all probes."""
     capacity = listing.keys.shape[1]
-    for begin in range(codes.first, codes.last, ROWS_AT_ONCE):
-        width = min(ROWS_AT_ONCE, codes.last - begin)
+    for begin in range(codes.first, codes.last, CHUNK_ROWS):
+        width = min(CHUNK_ROWS, codes.last - begin)
         blocks = -(-width // BLOCK_ROWS)
         look_up(codes.codes, begin // BLOCK_ROWS, blocks, probes.tables, 0, probes.tables.shape[0], scratch.sums)
         _unpack_sample(codes, begin, width, scratch)
@@ -293,10 +301,10 @@ def read_codes(codes, probes, scratch, listing):
             if listing.sharpness.shape[0] and listing.cut[i] > -np.inf:
                 _weigh_sample(i, probes, scratch, listing)
             _list_rows(codes, begin, width, i, probes, scratch, listing)
-            if listing.filled[i] > capacity - ROWS_AT_ONCE:
+            if listing.filled[i] > capacity - CHUNK_ROWS:
                 middle = listing.filled[i] // 2
                 raise_cut(listing, i, np.partition(listing.keys[i, : listing.filled[i]], middle)[middle])
-            elif begin // ROWS_AT_ONCE % RAISED_EVERY == RAISED_EVERY - 1 and listing.decisive < np.inf:
+            elif begin // CHUNK_ROWS % RAISED_EVERY == RAISED_EVERY - 1 and listing.decisive < np.inf:
                 _raise_to_best(i, listing)
 
 

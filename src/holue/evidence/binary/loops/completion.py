@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from holue.evidence.binary.weight_loops import (
+from holue.evidence.binary.loops.weight_loops import (
     MASS,
     MOMENT,
     SQUARE_MASS,

@@ -27,8 +27,10 @@ from holue.evidence.binary.part import BLOCK_ROWS
 from holue.evidence.kernels.simd import INT64, broadcast, load, save, shuffle
 from holue.sphere.compiled import njit
 
-PROBES_AT_ONCE = 4
-"""Probes for which the codes of a block are unpacked once."""
+PROBES_AT_ONCE, FEWER_AT_ONCE = 4, 2
+"""Probes for which the codes of a block are unpacked once: fewer where their tables would not stay in the first-level cache."""
+CACHED_TABLES = 16 * 1024
+"""Bytes of tables that stay there beside codes and sums."""
 TABLES_AT_ONCE = 4
 """Tables whose entries are added in eight bits."""
 NO_COORDINATE = -1
@@ -187,14 +189,19 @@ def look_up_with(lookup, **options):
 
     Some probes read all blocks before the next do: their tables stay in the first-level cache, the blocks in the second.
     """
-    one, several = _look_up_for(lookup, 1), _look_up_for(lookup, PROBES_AT_ONCE)
+    one, few, several = (_look_up_for(lookup, count) for count in (1, FEWER_AT_ONCE, PROBES_AT_ONCE))
 
     @njit(nogil=True, **options)
     def look_up_each(codes, block, blocks, tables, first, last, sums):
-        end = last - (last - first) % PROBES_AT_ONCE
-        for i in range(first, end, PROBES_AT_ONCE):
+        held = PROBES_AT_ONCE * tables.shape[1] * tables.shape[2]
+        count = PROBES_AT_ONCE if held <= CACHED_TABLES else FEWER_AT_ONCE
+        end = last - (last - first) % count
+        for i in range(first, end, count):
             for number in range(blocks):
-                several(codes, block + number, tables, i, sums[i - first :], number * BLOCK_ROWS)
+                if count == PROBES_AT_ONCE:
+                    several(codes, block + number, tables, i, sums[i - first :], number * BLOCK_ROWS)
+                else:
+                    few(codes, block + number, tables, i, sums[i - first :], number * BLOCK_ROWS)
         for i in range(end, last):
             for number in range(blocks):
                 one(codes, block + number, tables, i, sums[i - first :], number * BLOCK_ROWS)

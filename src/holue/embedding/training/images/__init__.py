@@ -1,0 +1,1 @@
+"""Training on images: batches of pictures, augmented, and the networks that read them."""
