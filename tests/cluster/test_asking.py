@@ -12,8 +12,8 @@ import pytest
 
 from holue.cluster.asking import UsualTime, ask_all
 from holue.cluster.replica import Replica
+from holue.cluster.shards.absent import Absent
 from holue.cluster.shards.packed import whole
-from holue.cluster.shards.shard import Absent
 from holue.errors import InvalidEmbeddingsError
 
 

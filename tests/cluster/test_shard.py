@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from holue.cluster.shards.absent import Absent
 from holue.cluster.shards.message import pieces
-from holue.cluster.shards.shard import KEPT, Absent, Shard
+from holue.cluster.shards.shard import KEPT, Shard
 from holue.cluster.shards.shard_file import ShardFile
 from holue.cluster.shards.stripes import of_shard
 from holue.evidence.evidence import Evidence, merge

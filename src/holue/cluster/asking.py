@@ -16,8 +16,8 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from holue.cluster.replica import Replica
+from holue.cluster.shards.absent import Absent
 from holue.cluster.shards.packed import unpacked
-from holue.cluster.shards.shard import Absent
 from holue.errors import ArtifactError, HolueError
 
 DEADLINE = 5.0

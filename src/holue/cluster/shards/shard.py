@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holue.cluster.shards.absent import Absent
 from holue.cluster.shards.message import Message
 from holue.cluster.shards.shard_file import ShardFile
 from holue.evidence.evidence import Evidence
@@ -25,13 +26,6 @@ KEPT = 8
 """Versions that stay ready: those who ask may be a few changes apart."""
 REWRITTEN_FROM, REWRITTEN_SHARE = 4096, 0.1
 """Rows, and share of all, that may be in memory alone before the file is written again."""
-
-
-@dataclass(frozen=True)
-class Absent:
-    """The version that was asked for is not here; these are, the newest last."""
-
-    known: tuple[str, ...]
 
 
 @dataclass
