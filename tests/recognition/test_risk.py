@@ -356,9 +356,13 @@ def test_a_refusal_says_in_plain_words_how_many_probes_are_needed(crowd: Simulat
     if low is None:
         assert "no number would do; raise target_level" in said
     elif error.needed_probes is None:
-        assert "no number of development probes like these is likely to be enough (with probability 0.8 it takes" in said
+        assert (
+            "no number of development probes like these is likely to be enough (with probability 0.8 it takes" in said
+        )
     else:
-        needed = f"you need about {error.needed_probes} development probes like these, {error.more_probes} more than now ("
+        needed = (
+            f"you need about {error.needed_probes} development probes like these, {error.more_probes} more than now ("
+        )
         assert f"{needed}with probability 0.8 it takes {low}" in said
         assert (f" to {high}); bring them" in said) == (high is not None)
 
