@@ -24,7 +24,7 @@ class Recognised:
     ``rate`` is the mean over people, each counting the same (DIR; FNIR is the rest), and ``low`` and ``high`` are its interval.
 
     >>> print(Recognised.of(np.array([True, True, False, True]), np.array([0, 0, 1, 1])))
-    3 of 4 samples of 2 enrolled people are recognised (DIR 0.750, 95 % interval 0.138 to 0.983)
+    3 of 4 samples of 2 enrolled people are recognised (DIR 0.750, 95 % interval 0.256 to 0.963)
     """
 
     samples: int
