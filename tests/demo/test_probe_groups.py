@@ -1,5 +1,7 @@
 """Groups follow from decisions and reasons, and cards say what was decided."""
 
+import re
+
 import numpy as np
 
 from holue.demo.cards import probe_card
@@ -25,8 +27,15 @@ def test_groups_mean_what_their_titles_say(small_demo: Demo) -> None:
             assert right.all()
         if group.key in ("let-in", "missed"):
             assert not right.any()
-        start = {"look-alikes": "between", "poor-samples": "poor sample", "missed": "clear"}.get(group.key, "")
-        assert all(reason.startswith(start) for reason in reasons)
+        starts = {
+            "look-alikes": ("between",),
+            "poor-samples": ("poor sample", "sample no better than usual"),
+            "missed": ("clear",),
+        }
+        assert all(reason.startswith(starts.get(group.key, "")) for reason in reasons)
+        for reason in reasons:
+            if found := re.fullmatch(r"poor sample.*: concentration (\d+), typical (\d+)", reason):
+                assert int(found[1]) <= 0.9 * int(found[2]) + 1, "the numbers beside it say so, too"
 
 
 def test_cards_are_spread_from_the_most_to_the_least_certain(small_demo: Demo) -> None:

@@ -149,3 +149,38 @@ def test_the_paper_s_range_of_prr_is_named_above_the_tables(results: Results) ->
     for table in (prr_table, accuracy_table):
         assert "as in the paper" in table(paper).title
         assert "as in the paper" not in table(results).title
+
+
+@pytest.mark.parametrize(
+    ("f1", "accuracy", "said"),
+    [
+        (0.3, 0.4, "gains 30 % of what a perfect filter could gain in F1, and 40 % in accuracy"),
+        (
+            -0.29,
+            0.4,
+            "is worse than filtering at random in F1 (PRR -0.29), and gains 40 % of what a perfect filter could gain in accuracy",
+        ),
+        (
+            0.3,
+            -0.2,
+            "gains 30 % of what a perfect filter could gain in F1, and is worse than filtering at random in accuracy (PRR -0.20)",
+        ),
+        (-0.29, -0.2, "is worse than filtering at random in F1 (PRR -0.29), and in accuracy (PRR -0.20)"),
+    ],
+)
+def test_a_negative_ratio_is_said_to_be_worse_than_filtering_at_random(
+    results: Results, f1: float, accuracy: float, said: str
+) -> None:
+    point = results.points[0]
+    methods = tuple(
+        replace(one, prr=Estimate(f1, None, None), prr_accuracy=Estimate(accuracy, None, None)) for one in point.methods
+    )
+    told = replace(results, points=(replace(point, methods=methods), *results.points[1:])).answer
+    assert f" {said}; next is " in told
+    assert "-29 %" not in told
+    assert f1 >= 0 or ", worse than filtering at random" in told.partition("; next is ")[2]
+
+
+def test_the_interval_stands_beside_a_negative_ratio(results: Results) -> None:
+    told = with_ratio(results, Estimate(-0.29, -0.5, -0.1)).answer
+    assert "worse than filtering at random in F1 (PRR -0.29, 95 % interval -0.5 to -0.1), and in accuracy (PRR" in told

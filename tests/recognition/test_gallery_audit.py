@@ -8,9 +8,9 @@ from holue.errors import GalleryTooSmallError, InvalidEmbeddingsError, InvalidPa
 from holue.gallery.left_out import LeftOut
 from holue.recognition.audit.agreement import Agreement
 from holue.recognition.audit.audit import audit_gallery
-from holue.recognition.audit.discrimination import rate_by_subject
 from holue.recognition.audit.duplicates import favour_of_mutual
 from holue.recognition.audit.populations import SamePerson
+from holue.recognition.calibration.rate_by_subject import rate_by_subject
 from holue.recognition.recognizer import OpenSetRecognizer
 
 

@@ -106,6 +106,33 @@ def test_a_poor_sample_is_told_so(big: SimulatedWorld, fitted: Fitted) -> None:
     assert any(s.startswith("poor sample: concentration 5, typical") for s in reasons.sentences)
 
 
+@pytest.mark.parametrize(
+    ("concentration", "told"), [(335.0, "sample no better than usual"), (300.0, "poor sample"), (40.0, "poor sample")]
+)
+@pytest.mark.parametrize("is_usual", [False, True])
+def test_a_sample_is_called_poor_only_where_it_is_clearly_poorer_than_the_typical_one(
+    big: SimulatedWorld, concentration: float, told: str, is_usual: bool
+) -> None:
+    point = OperatingPoint.solve(dim=64, n_subjects=150, threshold=0.5)
+    kappa = np.full(len(big.probes.X), concentration)
+    reading = read(big, Embeddings.from_samples(big.probes.X, kappa), point)
+    rejected = np.flatnonzero(~reading.accepted & (point.threshold - reading.best_score > 0.05))
+    one = reading.take(rejected[:1])
+    own = causes(one)
+    typical = own.repeat(2, axis=0)
+    typical[1, 2] = -np.log(337.0)
+    typical[0, 2] = own[0, 2] if is_usual else own[0, 2] - 1.0
+
+    def judge(features: Float64Array) -> Float64Array:
+        return 0.6 - 0.3 * (features[:, 2] < own[0, 2] - 0.5)
+
+    answer = Probabilities(np.array([[0.6, 0.0]]), np.array([0.4]), True)
+    reasons = explain(one, answer, judge, Typical(typical, np.ones(2), own[0, 2]))
+    assert reasons.main_cause == ("sample",)
+    suffix = ", as is usual here" if is_usual and told == "poor sample" else ""
+    assert reasons.sentences == (f"{told}{suffix}: concentration {concentration:.0f}, typical 337",)
+
+
 def test_no_sentence_contradicts_the_numbers_beside_it(fitted: Fitted) -> None:
     score, _, reading = fitted
     probabilities, reasons = score.probabilities(reading), score.explain(reading)
@@ -145,7 +172,8 @@ def test_an_uncertain_rejection_is_told_a_poor_sample_or_else_the_boundary_howev
     assert reasons.uncertainty == pytest.approx(0.6)
     assert (reasons.shares == 0).all(), "it is typical"
     assert reasons.main_cause == (cause,)
-    assert ", as is usual here: " in reasons.sentences[0] or reasons.sentences[0].startswith("just ")
+    sentence = reasons.sentences[0]
+    assert ", as is usual here: " in sentence or sentence.startswith(("just ", "sample no better than usual: "))
 
 
 def test_where_nothing_matters_an_uncertain_answer_is_still_not_clear(fitted: Fitted) -> None:

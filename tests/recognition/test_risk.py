@@ -346,6 +346,27 @@ def test_a_target_too_fine_for_the_set_is_refused_with_what_it_would_take(crowd:
     assert not recognizer.identify(crowd.probes.X).filtered.any()
 
 
+@pytest.mark.parametrize("target", [0.001, 0.005, 0.01])
+def test_a_refusal_says_in_plain_words_how_many_probes_are_needed(crowd: SimulatedWorld, target: float) -> None:
+    recognizer, second = halves(crowd)
+    with pytest.raises(CannotCertifyError) as refused:
+        control(recognizer, crowd, second, target_level=target)
+    error, said = refused.value, str(refused.value)
+    low, high = error.needed_range
+    if low is None:
+        assert "no number would do; raise target_level" in said
+    elif error.needed_probes is None:
+        assert (
+            "no number of development probes like these is likely to be enough (with probability 0.8 it takes" in said
+        )
+    else:
+        needed = (
+            f"you need about {error.needed_probes} development probes like these, {error.more_probes} more than now ("
+        )
+        assert f"{needed}with probability 0.8 it takes {low}" in said
+        assert (f" to {high}); bring them" in said) == (high is not None)
+
+
 def people_with_four_probes(rng: np.random.Generator, n: int) -> Decisions:
     """People of different difficulty, whose four probes fail together more than those of two people."""
     difficulty = np.repeat(rng.beta(0.5, 6, size=n), 4)

@@ -65,9 +65,9 @@ def probe_groups(scene: Scene) -> list[ProbeGroup]:
         ),
         (
             "poor-samples",
-            "Poor samples",
-            "Nobody enrolled was found, in a sample too poor to say so: a good sample of an enrolled character would have been "
-            "accepted, a poor one may not be.",
+            "Poor and ordinary samples",
+            "Nobody enrolled was found, in a sample as poor as others in which an enrolled character was missed: in a better "
+            "sample it might have been accepted.",
             poor,
         ),
         (

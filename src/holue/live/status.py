@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from holue.live.version import GalleryVersion
+from holue.recognition.calibration.recognised import Recognised
 from holue.recognition.model.fpir_interval import FpirInterval
 from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.recognition.search.search_report import SearchReport
@@ -27,6 +28,7 @@ class LiveStatus:
     achieved_fpir: float | None
     expected_fpir: FpirInterval | None  # over people, at this gallery's size
     shortfall: str | None  # what the people of the calibration cannot show about the target
+    recognised: Recognised | None  # of the samples of enrolled people that it was learned from
     doubts: tuple[str, ...]
     settings: dict[str, Any]
     missing: tuple[int, ...] = ()  # numbers of subjects that could not be read, wholly or in part
@@ -49,6 +51,7 @@ class LiveStatus:
             None if point is None else point.achieved_fpir,
             None if point is None else point.fpir_interval,
             None if point is None else point.shortfall,
+            None if now.state is None else now.state.recognised,
             tuple(str(doubt) for doubt in now.doubts()),
             plain_settings(now.settings),
             now.missing.subjects,

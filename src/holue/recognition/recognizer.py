@@ -24,6 +24,7 @@ from holue.recognition.calibration.drift import DriftState
 from holue.recognition.calibration.fallback import Fallback, FallbackWarning
 from holue.recognition.calibration.fingerprint import Fingerprints
 from holue.recognition.calibration.leave_one_out import LeftOutProbes
+from holue.recognition.calibration.recognised import Recognised
 from holue.recognition.calibration.truth import truth_numbers
 from holue.recognition.calibration.validation import (
     ValidationProbes,
@@ -107,6 +108,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
     calibration_fingerprints_ = Learned[Fingerprints]()
     conformal_scores_ = Learned[ConformalScores]()
     certificate_ = Learned[RiskCertificate]()
+    recognised_ = Learned[Recognised]()
 
     def __init__(
         self,
@@ -390,6 +392,7 @@ class OpenSetRecognizer(Learner, BaseEstimator):  # type: ignore[misc]
         for fallback in calibration.fallbacks:
             if settings.threshold is None or fallback.setting != "hold":  # a threshold was given: no surprise
                 warnings.warn(str(fallback), FallbackWarning, stacklevel=3)
-        if (shortfall := calibration.point.shortfall) is not None:
-            warnings.warn(shortfall, CalibrationWarning, stacklevel=3)
+        for sentence in calibration.shortcomings:
+            warnings.warn(sentence, CalibrationWarning, stacklevel=3)
+        self._cell.warned(self._state).add("recognised")  # said, where there was reason to
         return self

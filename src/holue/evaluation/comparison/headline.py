@@ -84,15 +84,12 @@ def answer(results: Results) -> str:
     if not ranked:
         return f"{start}no method can be ranked: {_why_unranked(point)}. {_reached_line(results, point)}{_dominant(results)}"
     best = ranked[0]
-    sentence = (
-        f"{start}filtering by {best.method.name} gains {percent(best.prr.value)} of what a perfect filter could gain in F1"
-        f"{_between(best.prr, level)}"
-    )
-    if best.prr_accuracy.value is not None:
-        sentence += f", and {percent(best.prr_accuracy.value)} in accuracy{_between(best.prr_accuracy, level)}"
+    sentence = f"{start}filtering by {best.method.name} {_gains(best, level)}"
     if len(ranked) > 1:
         second = ranked[1]
-        sentence += f"; next is {second.method.name} with {percent(second.prr.value)} in F1"
+        worse = second.prr.value is not None and second.prr.value < 0
+        sentence += f"; next is {second.method.name}{',' if worse else ' with'} "
+        sentence += "worse than filtering at random" if worse else f"{percent(second.prr.value)} in F1"
         behind = second.behind_best
         if behind is not None and behind.low is not None:
             sentence += ", clearly behind" if behind.low > 0 else ", not clearly behind (the paired interval holds 0)"
@@ -125,6 +122,27 @@ def _what_to_do(point: PointResult, *, is_one_of_several: bool) -> str:
     told += f" at FPIR {point.target_fpir:g}" if told and is_one_of_several else ""
     share = percent(CHECKED) if gain is None else gain[0]
     return f"Have a person check the {share} of answers that {best.method.name} trusts least{told}"
+
+
+def _gains(result: MethodResult, level: str) -> str:
+    """What filtering gains in F1 and in accuracy, as a predicate; a negative PRR is worse than filtering at random."""
+    said: list[str] = []
+    was_negative: bool | None = None
+    for ratio, metric in ((result.prr, "F1"), (result.prr_accuracy, "accuracy")):
+        if ratio.value is None:
+            continue
+        is_negative = ratio.value < 0
+        if is_negative:
+            start = "" if was_negative else "is worse than filtering at random "
+            said.append(
+                f"{start}in {metric} (PRR {ratio.value:.2f}{_interval(ratio, level).replace(' (', ', ') or ')'}"
+            )
+        else:
+            of = "" if was_negative is False else " of what a perfect filter could gain"
+            start = "" if was_negative is False else "gains "
+            said.append(f"{start}{percent(ratio.value)}{of} in {metric}{_between(ratio, level)}")
+        was_negative = is_negative
+    return ", and ".join(said)
 
 
 def _is_positive(ratio: Estimate) -> bool:

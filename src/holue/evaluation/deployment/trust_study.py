@@ -96,10 +96,10 @@ class TrustStudy:
 def what_would_do(report: TrustReport) -> str:
     """How many more probes a target that was refused would take, in words."""
     if report.more_probes is None:
-        return "at the error rates seen here no number of probes would do"
+        return "at the error rates seen here no number of probes is enough"
     low, high = report.needed_range or (None, None)
-    reach = "" if low is None else f" (in all {low} or more)" if high is None else f" (in all {low} to {high})"
-    return f"about {report.more_probes} more development probes like these would do{reach}"
+    reach = "" if low is None else f" ({low} or more in all)" if high is None else f" ({low} to {high} in all)"
+    return f"you need about {report.more_probes} more development probes like these{reach}"
 
 
 def trust_study(

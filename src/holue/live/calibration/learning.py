@@ -49,6 +49,8 @@ def learn(
     ]
     if (shortfall := state.point.shortfall) is not None:
         said.append(CalibrationWarning(shortfall))
+    if state.recognised is not None and state.recognised.is_rare:
+        said.append(CalibrationWarning(state.recognised.doubt))
     return state, said
 
 

@@ -21,7 +21,8 @@ Which cause is named:
 3. Else, where boundary or sample has a share worth naming: of an accepted answer the larger share. A rejection is wrong only if
    an enrolled subject was missed: the sample where it is as poor as those of enrolled subjects who were missed, and poorer than
    is typical of those who were recognised (``Typical.poor``), else the boundary. The shares do not decide it: they compare with
-   rightly rejected strangers, whose samples may be as poor.
+   rightly rejected strangers, whose samples may be as poor. The sentence calls the sample poor only where its concentration is
+   clearly under the typical one (``CLEARLY``), else no better than usual.
 
 Where a typical answer is itself uncertain, a probe can be as uncertain and have no share worth naming. The shares are then those
 in what separates it from the clearest answer there could be, all causes at their best.
@@ -61,6 +62,11 @@ ACCEPTED = 1
 
 MISSED = 0.9
 """Share of the enrolled subjects who were missed whose samples count as poor."""
+
+CLEARLY = 0.9
+"""A sample is called poor only where its concentration is under this share of the typical one that stands beside it."""
+
+POOR, ORDINARY = "poor sample", "sample no better than usual"
 
 ROUNDING = 1e-9
 UNEXPLAINED = "uncertain as all such answers are, whatever their score and sample"
@@ -207,7 +213,7 @@ class _Writer:
         if cause == NONE:
             return UNEXPLAINED if as_usual else "clear"
         what, numbers = {BOUNDARY: self.boundary, LOOK_ALIKE: self.look_alike, SAMPLE: self.sample}[cause](i, as_usual)
-        return f"{what}{', as is usual here' if as_usual else ''}: {numbers}"
+        return f"{what}{', as is usual here' if as_usual and what != ORDINARY else ''}: {numbers}"
 
     def boundary(self, i: int, as_usual: bool) -> tuple[str, str]:
         reading, accepted = self.reading, bool(self.reading.accepted[i])
@@ -233,8 +239,11 @@ class _Writer:
     def sample(self, i: int, as_usual: bool) -> tuple[str, str]:
         accepted = bool(self.reading.accepted[i])
         usual = np.exp(-self.typical.causes[ACCEPTED, SAMPLE])
-        numbers = f"concentration {self.reading.probe_concentrations[i]:.0f}, typical {usual:.0f}"
-        return (f"{self.name(i, 0)} would score higher in so good a sample" if accepted else "poor sample"), numbers
+        concentration = self.reading.probe_concentrations[i]
+        numbers = f"concentration {concentration:.0f}, typical {usual:.0f}"
+        if accepted:
+            return f"{self.name(i, 0)} would score higher in so good a sample", numbers
+        return (POOR if concentration < CLEARLY * usual else ORDINARY), numbers
 
     def name(self, i: int, rank: int) -> object:
         return self.reading.search.names(self.reading.evidence.top_index[i, rank : rank + 1])[0]

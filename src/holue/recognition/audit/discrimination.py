@@ -18,15 +18,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import norm
 
 from holue.gallery.embeddings import Float64Array
 from holue.recognition.audit.comparison import Comparison
+from holue.recognition.calibration.rate_by_subject import LEVEL, rate_by_subject
 
 Grade = Literal["fine", "weak", "does not tell apart", "unknown"]
 
 FINE, HALF = 0.9, 0.5
-LEVEL = 0.95
 BINS = 40
 
 SENTENCES: dict[Grade, str] = {
@@ -109,23 +108,6 @@ class Discrimination:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return {**asdict(self), "sentence": self.sentence, "consequence": self.consequence}
-
-
-def rate_by_subject(rates: Float64Array) -> tuple[float, float, float]:
-    """The mean of one rate per subject, and Wilson's interval for ``p (1 − p) / (var / K)`` independent answers.
-
-    That number is at most what the variance allows and at least K, the number of subjects, where the rates do not vary.
-
-    >>> [round(value, 3) for value in rate_by_subject(np.ones(100))]
-    [1.0, 0.963, 1.0]
-    """
-    n, p = len(rates), float(np.mean(rates))
-    variance = float(np.var(rates, ddof=1)) / n if n > 1 else 0.0
-    answers = p * (1 - p) / variance if variance > 0 and 0 < p < 1 else float(n)
-    z = float(norm.ppf((1 + LEVEL) / 2))
-    middle = (p + z**2 / (2 * answers)) / (1 + z**2 / answers)
-    half = z / (1 + z**2 / answers) * float(np.sqrt(p * (1 - p) / answers + z**2 / (4 * answers**2)))
-    return p, max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _grade(rank_1: float, low: float, high: float, chance: float) -> Grade:

@@ -21,6 +21,7 @@ from holue.errors import CalibrationDataError
 from holue.gallery.embeddings import Embeddings, Float64Array
 from holue.recognition.calibration.fallback import SIMPLER_METHOD, Fallback, hold_fallback
 from holue.recognition.calibration.fingerprint import fingerprints
+from holue.recognition.calibration.recognised import Recognised
 from holue.recognition.calibration.truth import correct_answers
 from holue.recognition.model.operating_point import OperatingPoint
 from holue.recognition.quality import SCORES, QualityScore
@@ -55,6 +56,12 @@ class Examined:
     def correct(self) -> npt.NDArray[np.bool_]:
         """Which answers were right."""
         return correct_answers(self.reading, self.truth)
+
+    @property
+    def recognised(self) -> Recognised | None:
+        """How many probes of enrolled people were accepted as their own; None where there are none."""
+        mated = self.truth >= 0
+        return Recognised.of(self.correct[mated], self.person[mated]) if mated.any() else None
 
 
 class ValidationSource(Protocol):
@@ -98,6 +105,7 @@ LESSONS: Mapping[str, Callable[[Lesson], Any]] = MappingProxyType(
         "conformal_scores": lambda lesson: conformal_scores(lesson.examined),
         "enrolled_twice": lambda lesson: lesson.examined.enrolled_twice,
         "look_alikes": lambda lesson: lesson.examined.look_alikes,
+        "recognised": lambda lesson: lesson.examined.recognised,
     }
 )
 """What a calibration learns beside the operating point, by the field of the state that holds it."""
@@ -111,6 +119,13 @@ class Calibration:
     method: str  # as asked for
     learned: Mapping[str, Any]
     fallbacks: tuple[Fallback, ...]
+
+    @property
+    def shortcomings(self) -> tuple[str, ...]:
+        """What the probes cannot show about the target, and what the threshold costs, where that is worth a warning."""
+        recognised: Recognised | None = self.learned["recognised"]
+        costs = recognised.doubt if recognised is not None and recognised.is_rare else None
+        return tuple(sentence for sentence in (self.point.shortfall, costs) if sentence is not None)
 
 
 def calibrated(source: ValidationSource, settings: Settings) -> Calibration:

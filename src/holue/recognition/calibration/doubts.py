@@ -4,7 +4,8 @@ A calibration is for one size of gallery, one embedding model and probes of one 
 was calibrated for depends on what is held: with κ and β held, FPIR grows by a factor of 1.8 when LFW's gallery doubles; a
 threshold that follows the strangers' own tail keeps it between 0.05 and 0.07 over a factor of 57 (docs/growing-galleries.md).
 A certificate is another matter: its risk counts every error, and was measured at one size. A calibration by leaving one out also
-doubts where subjects look like one person enrolled twice, or where look-alikes set the threshold.
+doubts where subjects look like one person enrolled twice, or where look-alikes set the threshold. Any calibration doubts where
+most samples of enrolled people are rejected.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class CalibrationWarning(UserWarning):
 class Doubt:
     """One reason, which prints as its sentence."""
 
-    about: Literal["gallery", "certificate", "model", "drift", "duplicates", "look-alikes", "search"]
+    about: Literal["gallery", "certificate", "model", "drift", "duplicates", "look-alikes", "recognised", "search"]
     sentence: str
 
     def __str__(self) -> str:
@@ -88,6 +89,8 @@ def calibration_doubts(
             "calibrate on development probes"
         )
         doubts.append(Doubt("look-alikes", sentence))
+    if state.recognised is not None and state.recognised.is_rare:
+        doubts.append(Doubt("recognised", state.recognised.doubt))
     if search is not None and search.doubt is not None:
         doubts.append(Doubt("search", search.doubt))
     if drift is not None and drift.alarm:

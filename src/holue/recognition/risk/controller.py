@@ -194,12 +194,19 @@ def _cannot_certify(
     if low is None:
         message += ", and at the error rates seen here no number would do; raise target_level, or use a better quality"
     else:
-        reach = f"{low} to {high}" if high is not None else f"{low} or more, perhaps no number at all"
-        about = f"about {needed} ({more} more) would do" if needed is not None else "no number is likely to do"
-        message += (
-            f"; judging by the {int(decisions.wrong.sum())} errors among all answers, {about} of development probes like "
-            f"these, and {reach} with probability {RANGE:g}; bring them, or raise target_level"
-        )
+        likely = f"with probability {RANGE:g} it takes {low}"
+        message += f"; judging by the {int(decisions.wrong.sum())} wrong answers among all, "
+        if needed is None:
+            message += (
+                f"no number of development probes like these is likely to be enough ({likely} or more, perhaps no number is "
+                "enough); raise target_level"
+            )
+        else:
+            reach = f"{likely} or more, perhaps no number is enough" if high is None else f"{likely} to {high}"
+            message += (
+                f"you need about {needed} development probes like these, {more} more than now ({reach}); bring them, or raise "
+                "target_level"
+            )
     return CannotCertifyError(
         message,
         needed_without_error=found.needed_units,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from holue.artifact import read_artifact, write_artifact
 from holue.errors import CorruptArtifactError
 from holue.recognition.calibration.fallback import Fallback, usable_hold
+from holue.recognition.calibration.recognised import Recognised
 from holue.recognition.model.class_model import Prior
 from holue.recognition.model.fpir_interval import FpirInterval
 from holue.recognition.model.operating_point import Hold, OperatingPoint
@@ -24,6 +25,7 @@ from holue.recognition.saved.values import (
     check_certificate,
     check_learned,
     check_point,
+    check_recognised,
     check_scores,
     check_size_of,
     checked_gallery,
@@ -78,6 +80,7 @@ def learned_parts(state: State) -> tuple[dict[str, Any], dict[str, npt.NDArray[A
         "quality": None if quality is None else _key(quality),
         "fallbacks": [asdict(fallback) for fallback in state.fallbacks],
         "certificate": None if certificate is None else certificate.to_dict(),
+        "recognised": None if state.recognised is None else asdict(state.recognised),
         **{name: [list(pair) for pair in getattr(state, name)] for name in PAIRS},
     }
     arrays: dict[str, npt.NDArray[Any]] = {}
@@ -126,6 +129,9 @@ def learned_fields(content: dict[str, Any], arrays: dict[str, npt.NDArray[Any]],
         known["quality"].restore(_named(QUALITY, arrays))
     known["fallbacks"] = tuple(Fallback(**fallback) for fallback in content.get("fallbacks", ()))
     known |= {name: tuple(_pair(pair) for pair in content.get(name, ())) for name in PAIRS}
+    if content.get("recognised") is not None:
+        known["recognised"] = Recognised(**content["recognised"])
+        check_recognised(known["recognised"])
     if content.get("certificate") is not None:
         known["certificate"] = RiskCertificate.from_dict(content["certificate"])
         check_certificate(known["certificate"])

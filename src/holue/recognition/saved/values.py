@@ -13,6 +13,7 @@ from holue.errors import InvalidParameterError
 from holue.gallery.embeddings import Float64Array, as_concentrations, as_directions
 from holue.gallery.gallery import Gallery
 from holue.gallery.subjects import as_subjects
+from holue.recognition.calibration.recognised import Recognised
 from holue.recognition.checks import check_positive, check_share, check_size, check_threshold, is_number
 from holue.recognition.model.decision_equation import threshold_from_odds
 from holue.recognition.model.operating_point import OperatingPoint
@@ -122,6 +123,16 @@ def check_certificate(given: RiskCertificate) -> None:
     counts = [check_count(name, getattr(given, name), 0) for name in ("n_wrong", "n_decided", "n_probes")]
     if counts != sorted(counts):
         raise InvalidParameterError(f"n_wrong, n_decided and n_probes must not fall, got {counts}")
+
+
+def check_recognised(given: Recognised) -> None:
+    """Refuse counts and rates that cannot be."""
+    counts = [check_count(name, getattr(given, name), 0) for name in ("accepted", "samples")]
+    people = check_count("people", given.people, 1)
+    if counts != sorted(counts) or people > given.samples:
+        raise InvalidParameterError(f"{given.accepted} of {given.samples} samples of {people} people cannot be")
+    for name in ("rate", "low", "high"):
+        check_number(name, getattr(given, name), 0, 1)
 
 
 def check_scores(scores: ConformalScores) -> None:

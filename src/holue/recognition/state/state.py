@@ -18,6 +18,7 @@ from holue.gallery.gallery import Gallery
 from holue.recognition.calibration.calibration import Calibration
 from holue.recognition.calibration.fallback import Fallback, hold_fallback, usable_hold
 from holue.recognition.calibration.fingerprint import Fingerprints
+from holue.recognition.calibration.recognised import Recognised
 from holue.recognition.calibration.validation import point_at_threshold
 from holue.recognition.model.operating_point import Hold, OperatingPoint
 from holue.recognition.quality import SCORES, QualityScore
@@ -45,6 +46,7 @@ class State:
     certificate: RiskCertificate | None = None
     enrolled_twice: tuple[tuple[Any, Any], ...] = ()  # pairs of subjects that the calibration took for one person
     look_alikes: tuple[tuple[Any, Any], ...] = ()  # pairs of subjects who alone set the threshold when left out
+    recognised: Recognised | None = None  # of the mated samples of the calibration; None in earlier saves
     lineage: Lineage = field(default_factory=Lineage)
 
     @classmethod

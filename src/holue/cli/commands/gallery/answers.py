@@ -71,6 +71,7 @@ def calibrate(
             "target_fpir": status.target_fpir,
             "expected_fpir": None if status.expected_fpir is None else dataclasses.asdict(status.expected_fpir),
             "shortfall": status.shortfall,
+            "recognised": None if status.recognised is None else dataclasses.asdict(status.recognised),
         }
         print_json({**dataclasses.asdict(entry), **point})
         return
@@ -78,6 +79,8 @@ def calibrate(
     say(f"calibration {entry.number} from {entry.source}: threshold {status.threshold:.4f}{achieved}")
     if status.expected_fpir is not None:
         say(f"FPIR with {status.subjects} subjects: {status.expected_fpir}")
+    if status.recognised is not None:
+        say(f"at the threshold, {status.recognised}")
 
 
 def identify(

@@ -101,6 +101,8 @@ def status(gallery: Gallery, damaged: DamagedGallery = Damaged.refuse, json: Jso
         say(f"calibration {now.calibration}, learned from version {now.calibrated_at}{point}")
         if now.expected_fpir is not None:
             say(f"FPIR with {now.subjects} subjects: {now.expected_fpir} (target {now.target_fpir:g})")
+        if now.recognised is not None:
+            say(f"at the threshold, {now.recognised}")
         if now.shortfall is not None:
             say(spelled(now.shortfall, LazyCommand("gallery.answers").command("calibrate")))
     if now.search is not None:
