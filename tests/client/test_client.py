@@ -80,6 +80,35 @@ def test_rows_come_back_in_the_order_they_were_given() -> None:
     assert enrolled.samples.tolist() == [1, 3, 2]
 
 
+def test_a_list_is_read_page_after_page() -> None:
+    first: dict[str, Any] = {
+        "samples": [{"number": 1}],
+        "calibrations": [{"number": 1}],
+        "snapshots": [{"name": "a"}],
+        "next": "WzFd",
+    }
+    last: dict[str, Any] = {
+        "samples": [{"number": 2}],
+        "calibrations": [{"number": 2}],
+        "snapshots": [{"name": "b"}],
+        "next": None,
+    }
+    for verb, given in (("samples", ["ann"]), ("calibrations", []), ("snapshots", [])):
+        seen, transport = answering((200, first), (200, last))
+        assert getattr(client(transport), verb)(*given) == [*first[verb], *last[verb]]
+        assert [request.url.params.get("cursor") for request in seen] == [None, "WzFd"]
+
+        assert asyncio.run(_awaited(answering((200, first), (200, last))[1], verb, *given)) == [
+            *first[verb],
+            *last[verb],
+        ]
+
+
+async def _awaited(transport: Any, verb: str, *given: Any) -> Any:
+    async with AsyncClient("http://service", key="hk_1", gallery="office", transport=transport) as far:
+        return await getattr(far, verb)(*given)
+
+
 def test_probes_travel_in_the_form_that_keeps_their_bits() -> None:
     seen, transport = answering((200, {"answers": [{}, {}]}))
     gallery = client(transport)

@@ -11,8 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holue.errors import ConflictError
+from holue.service.http import cursors
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
+from holue.service.http.cursors import Cursor, Limit
 from holue.service.http.paths import GalleryName
 from holue.service.roles import Permission
 from holue.service.routes.common import document
@@ -51,11 +53,16 @@ async def take_snapshot(
 
 @router.get("/v1/galleries/{gallery:segment}/snapshots")
 def snapshots(
-    request: Request, gallery: GalleryName, asker: Annotated[Asker, allowed(Permission.VIEW)]
+    request: Request,
+    gallery: GalleryName,
+    asker: Annotated[Asker, allowed(Permission.VIEW)],
+    cursor: Cursor = None,
+    limit: Limit = 100,
 ) -> SnapshotsDocument:
-    """The snapshots of a gallery."""
-    names = service_of(request).galleries.get(gallery).live.store.status().snapshots
-    return SnapshotsDocument(snapshots=[SnapshotDocument(name=PurePath(name).name) for name in names])
+    """The snapshots of a gallery, a page at a time."""
+    names = [PurePath(name).name for name in service_of(request).galleries.get(gallery).live.store.status().snapshots]
+    found, following = cursors.page(names, cursor, limit, lambda name: (name,))
+    return SnapshotsDocument(snapshots=[SnapshotDocument(name=name) for name in found], next=following)
 
 
 @router.post("/v1/galleries/{gallery:segment}/audit", responses={200: {"model": AuditDocument}})

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from holue.recognition.risk.decisions import RiskName
-from holue.service.schemas.common import Body, Concentration, Document, Embedding, SubjectId
+from holue.service.schemas.common import Body, Concentration, Document, Embedding, Next, SubjectId
 from holue.service.schemas.galleries import FpirDocument
 
 SourceName = Literal["gallery", "probes", "reviews"]
@@ -141,7 +141,8 @@ class CalibrationDocument(Document):
 class CalibrationsDocument(Document):
     """The calibrations of a gallery, oldest first."""
 
-    calibrations: list[CalibrationDocument] = Field(description="All that are kept.")
+    calibrations: list[CalibrationDocument] = Field(description="Those of this page.")
+    next: Next
 
 
 class RatesDocument(Document):

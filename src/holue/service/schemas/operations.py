@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from holue.service.schemas.common import Body, Document, Number, SubjectId
+from holue.service.schemas.common import Body, Document, Next, Number, SubjectId
 
 
 class EventDocument(Document):
@@ -85,7 +85,8 @@ class SnapshotDocument(Document):
 class SnapshotsDocument(Document):
     """The snapshots of a gallery."""
 
-    snapshots: list[SnapshotDocument] = Field(description="The snapshots, by name.")
+    snapshots: list[SnapshotDocument] = Field(description="The snapshots of this page, by name.")
+    next: Next
 
 
 class AuditBody(Body):
