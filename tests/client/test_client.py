@@ -57,6 +57,19 @@ def test_a_refusal_is_the_error_that_a_local_gallery_raises() -> None:
         client(answering((502, "a proxy's page"))[1]).status()
 
 
+def test_the_way_out_of_a_problem_is_in_the_error() -> None:
+    for kind, error in (("not-found", errors.NotFoundError), ("too-many-candidates", ServiceError)):
+        problem = {
+            "type": f"urn:holue:problem:{kind}", "detail": "that is too much",
+            "errors": [{"way_out": "ask for fewer"}, {"way_out": None}, {"way_out": "ask for fewer"}, "?"],
+        }  # fmt: skip
+        with pytest.raises(error, match=r"^that is too much; ask for fewer$"):
+            client(answering((422, problem))[1]).status()
+    said = {"type": "urn:holue:problem:conflict", "detail": "no; wait", "errors": [{"way_out": "wait"}]}
+    with pytest.raises(errors.ConflictError, match="^no; wait$"):
+        client(answering((409, said))[1]).status()
+
+
 def test_a_change_is_sent_again_under_the_same_name_after_a_lost_connection() -> None:
     seen, transport = answering(httpx.ReadError("gone"), (503, {}, {"retry-after": "0"}), (201, CHANGED))
     assert client(transport).enroll(np.ones((1, 4)), ["ann"]).version == 3

@@ -246,6 +246,14 @@ class Calls:
         }  # fmt: skip
         return Call("POST", "/v1/erasures", _receipt, json=body, headers=_once())
 
+    def purge(self, *, dry_run: bool = False) -> Call[tuple[list[int], Receipt | None]]:
+        """Erase the subjects whose ``retain_until`` has come; a dry run only lists their numbers."""
+        return Call(
+            "POST", f"{self._base}/purge",
+            lambda found: (list(found["numbers"]), None if found["erasure"] is None else _receipt(found["erasure"])),
+            json={"dry_run": dry_run}, headers=_once(),
+        )  # fmt: skip
+
     def change_settings(self, /, **given: Any) -> Call[dict[str, Any]]:
         """Change settings, such as ``filter_below``; None goes back to the default. Returns the gallery in numbers."""
         return Call("PATCH", self._base, dict, json=given)
@@ -255,6 +263,10 @@ class Calls:
     def calibrations(self) -> Call[Page]:
         """All calibrations, each with its state and whether it fits the gallery as it is now."""
         return _pages(f"{self._base}/calibrations", "calibrations")
+
+    def expected_errors(self) -> Call[dict[str, Any]]:
+        """Error rates at the gallery's size, and what filtering would leave, by the enrolled samples, each left out in turn."""
+        return Call("GET", f"{self._base}/expected-errors", dict)
 
     def snapshots(self) -> Call[Page]:
         """All snapshots of the gallery, each with its name."""

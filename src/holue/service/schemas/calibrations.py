@@ -157,6 +157,39 @@ class RatesDocument(Document):
     enrolled: int = Field(description="Probes of enrolled subjects.", examples=[400])
 
 
+class RateDocument(Document):
+    """A share of wrong answers with its exact interval at 95 %."""
+
+    wrong: int = Field(description="Wrong answers.", examples=[3])
+    answers: int = Field(description="Answers.", examples=[200])
+    share: float | None = Field(description="Wrong answers of all; null where there is none.", examples=[0.015])
+    lower: float = Field(description="The lower end of the interval.", examples=[0.003])
+    upper: float = Field(description="The upper end of the interval.", examples=[0.043])
+
+
+class KeptDocument(Document):
+    """What filtering the least certain answers would leave."""
+
+    kept: float = Field(description="The share of the answers that is kept.", examples=[0.9])
+    errors: RateDocument = Field(description="The errors among them.")
+    uncertainty: float = Field(description="The largest uncertainty among them.", examples=[0.2])
+    filter_below: float = Field(description="The quality below which the others are filtered.", examples=[0.8])
+
+
+class ExpectedErrorsDocument(Document):
+    """What the enrolled samples, each left out in turn, say about the errors of answers now; half of the probes are strangers."""
+
+    gallery_version: int = Field(description="The version that was asked.", examples=[7])
+    calibration: int | None = Field(description="The calibration that answered.", examples=[2])
+    source: str = Field(
+        description="What that calibration was learned from; from `leave-one-out` it has seen these samples.",
+        examples=["probes"],
+    )
+    fpir: RateDocument = Field(description="Strangers that were accepted.")
+    fnir: RateDocument = Field(description="Enrolled subjects that were rejected or taken for another.")
+    curve: list[KeptDocument] = Field(description="At most a hundred shares, the smallest first.")
+
+
 class PreviewDocument(Document):
     """What would change if a calibration answered."""
 

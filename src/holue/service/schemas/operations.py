@@ -67,6 +67,19 @@ class ErasureDocument(Document):
     not_searched: list[str] = Field(description="What may hold the bytes and was out of reach.", examples=[[]])
 
 
+class PurgeBody(Body):
+    """Which expired subjects to erase: all of them."""
+
+    dry_run: bool = Field(default=False, strict=True, description="Only list them.", examples=[False])
+
+
+class PurgeDocument(Document):
+    """The subjects whose time to be kept had come."""
+
+    numbers: list[int] = Field(description="Their numbers.", examples=[[3]])
+    erasure: ErasureDocument | None = Field(description="The receipt; null where nobody was erased.")
+
+
 class SnapshotBody(Body):
     """A snapshot to take."""
 
