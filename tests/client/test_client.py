@@ -66,7 +66,7 @@ def test_the_way_out_of_a_problem_is_in_the_error() -> None:
         with pytest.raises(error, match=r"^that is too much; ask for fewer$"):
             client(answering((422, problem))[1]).status()
     said = {"type": "urn:holue:problem:conflict", "detail": "no; wait", "errors": [{"way_out": "wait"}]}
-    with pytest.raises(errors.ConflictError, match="^no; wait$"):
+    with pytest.raises(errors.ConflictError, match=r"^no; wait$"):
         client(answering((409, said))[1]).status()
 
 
