@@ -57,6 +57,19 @@ def test_a_refusal_is_the_error_that_a_local_gallery_raises() -> None:
         client(answering((502, "a proxy's page"))[1]).status()
 
 
+def test_the_way_out_of_a_problem_is_in_the_error() -> None:
+    for kind, error in (("not-found", errors.NotFoundError), ("too-many-candidates", ServiceError)):
+        problem = {
+            "type": f"urn:holue:problem:{kind}", "detail": "that is too much",
+            "errors": [{"way_out": "ask for fewer"}, {"way_out": None}, {"way_out": "ask for fewer"}, "?"],
+        }  # fmt: skip
+        with pytest.raises(error, match=r"^that is too much; ask for fewer$"):
+            client(answering((422, problem))[1]).status()
+    said = {"type": "urn:holue:problem:conflict", "detail": "no; wait", "errors": [{"way_out": "wait"}]}
+    with pytest.raises(errors.ConflictError, match=r"^no; wait$"):
+        client(answering((409, said))[1]).status()
+
+
 def test_a_change_is_sent_again_under_the_same_name_after_a_lost_connection() -> None:
     seen, transport = answering(httpx.ReadError("gone"), (503, {}, {"retry-after": "0"}), (201, CHANGED))
     assert client(transport).enroll(np.ones((1, 4)), ["ann"]).version == 3
@@ -78,6 +91,35 @@ def test_rows_come_back_in_the_order_they_were_given() -> None:
     assert [(each["id"], len(each["samples"])) for each in sent] == [("ann", 2), ("bob", 1)]
     assert enrolled.subjects.tolist() == [1, 2, 1]
     assert enrolled.samples.tolist() == [1, 3, 2]
+
+
+def test_a_list_is_read_page_after_page() -> None:
+    first: dict[str, Any] = {
+        "samples": [{"number": 1}],
+        "calibrations": [{"number": 1}],
+        "snapshots": [{"name": "a"}],
+        "next": "WzFd",
+    }
+    last: dict[str, Any] = {
+        "samples": [{"number": 2}],
+        "calibrations": [{"number": 2}],
+        "snapshots": [{"name": "b"}],
+        "next": None,
+    }
+    for verb, given in (("samples", ["ann"]), ("calibrations", []), ("snapshots", [])):
+        seen, transport = answering((200, first), (200, last))
+        assert getattr(client(transport), verb)(*given) == [*first[verb], *last[verb]]
+        assert [request.url.params.get("cursor") for request in seen] == [None, "WzFd"]
+
+        assert asyncio.run(_awaited(answering((200, first), (200, last))[1], verb, *given)) == [
+            *first[verb],
+            *last[verb],
+        ]
+
+
+async def _awaited(transport: Any, verb: str, *given: Any) -> Any:
+    async with AsyncClient("http://service", key="hk_1", gallery="office", transport=transport) as far:
+        return await getattr(far, verb)(*given)
 
 
 def test_probes_travel_in_the_form_that_keeps_their_bits() -> None:

@@ -41,9 +41,7 @@ NOT_FAR = {
     "compact": "upkeep of the home: `holue compact`",
     "current": "a version is an object of the process",
     "dim": "in status()",
-    "expected_errors": "on the page, Calibration",
     "model": "in status()",
-    "purge": "upkeep of the home, by a program that opens it",
     "refresh": "the service follows its store",
     "remove_samples": "remove_sample: one at a time, with its subject",
     "version": "in status()",
@@ -164,6 +162,18 @@ def script(gallery: Any) -> tuple[list[Identifications], list[float]]:
         gallery.change_settings(filter_below=0.5)
         said.append(gallery.identify(probes))
         assert gallery.erase(["p6"]).clean
+        gallery.update("p8" if far else ["p8"], retain_until=1.0)
+        numbers = gallery.purge(dry_run=True)[0]
+        assert gallery.subject("p8").number in numbers
+        again, receipt = gallery.purge()
+        assert again == numbers
+        assert receipt.clean
+        assert gallery.purge() == ([], None)
+        errors = gallery.expected_errors()
+        told += [len(numbers), errors["fpir"]["wrong"] if far else errors.fpir.wrong]
+        told += [errors["fnir"]["upper"] if far else errors.fnir.upper]
+        told += [errors["curve"][-1]["errors"]["share"] if far else errors.kept(1.0)[0].share]
+        told += [errors["curve"][49]["filter_below"] if far else errors.filter_at(0.5)]
         said.append(gallery.identify(probes))
     assert gallery.subject("né / <one>").metadata == {"badge": "A"}
     return said, told

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holue.errors import InvalidParameterError, StoreError
 from holue.service.ledger.audit.audit_chain import GENESIS, Entry, Event, Witness, find_tampering
 from holue.service.ledger.audit.audit_log import WITNESS, AuditLog, read_export
-from holue.service.ledger.database import Database
+from holue.service.ledger.database import LOG_PAGES, Database
 from holue.service.ledger.tables import AUDIT, AUDIT_HEAD
 
 
@@ -122,6 +122,16 @@ def test_the_log_is_kept_and_verifies(open_ledger: Callable[[], Database]) -> No
     assert [entry.sequence for entry in other.of_request("request-3")] == [3]
     assert other.verify(log.head()) == []
     assert log.append([]) == []
+
+
+def test_the_log_of_the_database_is_begun_anew_early(tmp_path: Path) -> None:
+    """Syncing a file that grows takes longer than one that is overwritten, so it grows for few rows only."""
+    with Database.of_gallery(tmp_path) as database:
+        log = AuditLog(database)
+        for number in range(400):
+            log.append([event(number)])
+        assert database.file is not None
+        assert database.file.with_name("ledger.db-wal").stat().st_size < 1.2 * LOG_PAGES * 4096
 
 
 def test_answers_and_inputs_are_recognised(database: Database) -> None:

@@ -246,6 +246,18 @@ def test_erasure_takes_everything_that_names_a_subject(database: Database) -> No
     assert (best, probe) != (None, None)
 
 
+def test_the_last_decision_of_a_reviewer_is_found_until_it_is_undone(database: Database) -> None:
+    reviews = Reviews(database)
+    first, second = (number for number in reviews.offer([offer(1), offer(2)]) if number is not None)
+    assert reviews.last_of("ann") is None
+    reviews.decide(first, "ann", Kind.REJECT)
+    reviews.decide(second, "bob", Kind.REJECT)
+    assert reviews.last_of("ann") == first
+    reviews.undo(first, "ann")
+    assert reviews.last_of("ann") is None
+    assert reviews.last_of("bob") == second
+
+
 def test_old_items_are_purged_with_their_labels(database: Database) -> None:
     reviews = Reviews(database)
     old, new = reviews.offer([offer(1)], now=10.0)[0], reviews.offer([offer(2)], now=20.0)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -20,6 +20,10 @@ class Call(Generic[T]):
     content: bytes | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def after(self, cursor: str) -> Call[T]:
+        """The same about the next page."""
+        return replace(self, params={**self.params, "cursor": cursor})
 
     @property
     def repeatable(self) -> bool:

@@ -18,6 +18,10 @@ from holue.gallery.subjects import UNKNOWN
 from holue.recognition.answer.identifications import Identifications
 from holue.store.values import UNCHANGED, Enrolled, Receipt, Searched, Subject, SubjectId, Unchanged
 
+Page = tuple[list[dict[str, Any]], str | None]
+"""Entries of a list, and the cursor of the next page."""
+LARGEST_PAGE = 1000
+
 
 class Calls:
     """The requests about one gallery."""
@@ -44,9 +48,9 @@ class Calls:
         """The subject enrolled under an id; an error where there is none."""
         return Call("GET", self._of(subject), _subject)
 
-    def samples(self, subject: SubjectId) -> Call[list[dict[str, Any]]]:
+    def samples(self, subject: SubjectId) -> Call[Page]:
         """The samples of a subject; embeddings do not leave the service."""
-        return Call("GET", f"{self._of(subject)}/samples", lambda found: list(found["samples"]))
+        return _pages(f"{self._of(subject)}/samples", "samples")
 
     def changes(self, cursor: str | None = None, limit: int = 100) -> Call[tuple[list[dict[str, Any]], str | None]]:
         """What changed since a cursor, oldest first, and the cursor to go on from."""
@@ -242,15 +246,31 @@ class Calls:
         }  # fmt: skip
         return Call("POST", "/v1/erasures", _receipt, json=body, headers=_once())
 
+    def purge(self, *, dry_run: bool = False) -> Call[tuple[list[int], Receipt | None]]:
+        """Erase the subjects whose ``retain_until`` has come; a dry run only lists their numbers."""
+        return Call(
+            "POST", f"{self._base}/purge",
+            lambda found: (list(found["numbers"]), None if found["erasure"] is None else _receipt(found["erasure"])),
+            json={"dry_run": dry_run}, headers=_once(),
+        )  # fmt: skip
+
     def change_settings(self, /, **given: Any) -> Call[dict[str, Any]]:
         """Change settings, such as ``filter_below``; None goes back to the default. Returns the gallery in numbers."""
         return Call("PATCH", self._base, dict, json=given)
 
     # Upkeep
 
-    def calibrations(self) -> Call[list[dict[str, Any]]]:
+    def calibrations(self) -> Call[Page]:
         """All calibrations, each with its state and whether it fits the gallery as it is now."""
-        return Call("GET", f"{self._base}/calibrations", lambda found: list(found["calibrations"]))
+        return _pages(f"{self._base}/calibrations", "calibrations")
+
+    def expected_errors(self) -> Call[dict[str, Any]]:
+        """Error rates at the gallery's size, and what filtering would leave, by the enrolled samples, each left out in turn."""
+        return Call("GET", f"{self._base}/expected-errors", dict)
+
+    def snapshots(self) -> Call[Page]:
+        """All snapshots of the gallery, each with its name."""
+        return _pages(f"{self._base}/snapshots", "snapshots")
 
     def preview(
         self, number: int, X: object = None, y: Iterable[Any] | None = None, concentration: object = None
@@ -310,6 +330,11 @@ class Calls:
         if not isinstance(subject, str | int | np.integer):
             raise InvalidSubjectsError(f"one subject at a time, by its id, got {type(subject).__name__} {subject!r}")
         return f"{self._base}/subjects/{quote(str(subject), safe='')}"
+
+
+def _pages(path: str, name: str) -> Call[Page]:
+    """The first page of a list; :meth:`Call.after` asks for the others."""
+    return Call("GET", path, lambda found: (list(found[name]), found["next"]), params={"limit": LARGEST_PAGE})
 
 
 def _labelled(X: object, y: Iterable[Any] | None, concentration: object) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holue.client.call import Call
-from holue.client.calls import Calls
+from holue.client.calls import Calls, Page
 from holue.client.problems import ServiceError, error_of
 from holue.errors import InvalidKeyError, MissingDependencyError, StoreUnavailableError
 from holue.store.values import Subject
@@ -45,6 +45,40 @@ def _awaiting(build: Callable[Concatenate[Calls, P], Call[T]]) -> Callable[Conca
     @wraps(build)
     async def verb(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.send(build(self._calls, *args, **kwargs))
+
+    return verb
+
+
+def _blocking_all(
+    build: Callable[Concatenate[Calls, P], Call[Page]],
+) -> Callable[Concatenate[Client, P], list[dict[str, Any]]]:
+    """The verb that reads every page of a list."""
+
+    @wraps(build)
+    def verb(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> list[dict[str, Any]]:
+        call = build(self._calls, *args, **kwargs)
+        found, cursor = self.send(call)
+        while cursor is not None:
+            more, cursor = self.send(call.after(cursor))
+            found += more
+        return found
+
+    return verb
+
+
+def _awaiting_all(
+    build: Callable[Concatenate[Calls, P], Call[Page]],
+) -> Callable[Concatenate[AsyncClient, P], Awaitable[list[dict[str, Any]]]]:
+    """The verb that reads every page of a list, to be awaited."""
+
+    @wraps(build)
+    async def verb(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> list[dict[str, Any]]:
+        call = build(self._calls, *args, **kwargs)
+        found, cursor = await self.send(call)
+        while cursor is not None:
+            more, cursor = await self.send(call.after(cursor))
+            found += more
+        return found
 
     return verb
 
@@ -109,7 +143,7 @@ class Client:
     status = _blocking(Calls.status)
     subjects = _blocking(Calls.subjects)
     subject = _blocking(Calls.subject)
-    samples = _blocking(Calls.samples)
+    samples = _blocking_all(Calls.samples)
     changes = _blocking(Calls.changes)
     identify = _blocking(Calls.identify)
     identify_documents = _blocking(Calls.identify_documents)
@@ -127,14 +161,17 @@ class Client:
     split = _blocking(Calls.split)
     undo = _blocking(Calls.undo)
     erase = _blocking(Calls.erase)
+    purge = _blocking(Calls.purge)
     change_settings = _blocking(Calls.change_settings)
     calibrate = _blocking(Calls.calibrate)
-    calibrations = _blocking(Calls.calibrations)
+    calibrations = _blocking_all(Calls.calibrations)
     preview = _blocking(Calls.preview)
+    expected_errors = _blocking(Calls.expected_errors)
     certify = _blocking(Calls.certify)
     activate = _blocking(Calls.activate)
     audit = _blocking(Calls.audit)
     snapshot = _blocking(Calls.snapshot)
+    snapshots = _blocking_all(Calls.snapshots)
 
 
 class AsyncClient:
@@ -192,7 +229,7 @@ class AsyncClient:
     status = _awaiting(Calls.status)
     subjects = _awaiting(Calls.subjects)
     subject = _awaiting(Calls.subject)
-    samples = _awaiting(Calls.samples)
+    samples = _awaiting_all(Calls.samples)
     changes = _awaiting(Calls.changes)
     identify = _awaiting(Calls.identify)
     identify_documents = _awaiting(Calls.identify_documents)
@@ -210,14 +247,17 @@ class AsyncClient:
     split = _awaiting(Calls.split)
     undo = _awaiting(Calls.undo)
     erase = _awaiting(Calls.erase)
+    purge = _awaiting(Calls.purge)
     change_settings = _awaiting(Calls.change_settings)
     calibrate = _awaiting(Calls.calibrate)
-    calibrations = _awaiting(Calls.calibrations)
+    calibrations = _awaiting_all(Calls.calibrations)
     preview = _awaiting(Calls.preview)
+    expected_errors = _awaiting(Calls.expected_errors)
     certify = _awaiting(Calls.certify)
     activate = _awaiting(Calls.activate)
     audit = _awaiting(Calls.audit)
     snapshot = _awaiting(Calls.snapshot)
+    snapshots = _awaiting_all(Calls.snapshots)
 
 
 def _httpx() -> Any:

@@ -45,12 +45,24 @@ def error_of(status: int, document: dict[str, Any]) -> tree.HolueError:
 
     >>> error_of(422, {"type": "urn:holue:problem:invalid-embeddings", "detail": "row 0 is zero"})
     InvalidEmbeddingsError('row 0 is zero')
+
+    The way out that the document names is part of the message, as it is in the errors of a local gallery.
     """
     kind = str(document.get("type", "")).rpartition(":")[2]
     detail = str(document.get("detail") or f"the service answered {status}")
+    ways_out = [way_out for way_out in _ways_out(document) if way_out not in detail]
+    if ways_out:
+        detail = f"{detail}; {', '.join(ways_out)}"
     if kind == "cannot-certify":
         counts: dict[str, Any] = {name: document.get(name) for name in CannotCertifyError.COUNTS}
         low, high = counts["needed_range"] or (None, None)
         return CannotCertifyError(detail, **{**counts, "needed_range": (low, high)})
     known = KINDS.get(kind)
     return ServiceError(detail, status, document) if known is None else known(detail)
+
+
+def _ways_out(document: dict[str, Any]) -> list[str]:
+    """What the problems of a document advise, each once; whatever else a proxy may have sent is passed over."""
+    errors = document.get("errors")
+    given = [each.get("way_out") for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+    return list(dict.fromkeys(way_out for way_out in given if isinstance(way_out, str) and way_out))

@@ -117,7 +117,7 @@ def test_an_enrolment_asks_which_face_is_meant_and_can_be_undone(
     assert "pixels across" in page.locator(".samples").inner_text()
     assert live.subject("the second") is not None
     page.get_by_role("button", name="Undo").click()
-    page.wait_for_function("() => document.body.textContent.includes('undone')")
+    page.wait_for_function("() => document.body?.textContent.includes('undone')")
     assert live.subject("the second") is None
 
 

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from holue.service.service import Service
+from holue.service.settings import ReviewSettings
+
 OF_DEMO = ("identify", "review", "subjects", "subjects/3", "enrol", "audit", "calibration", "log")
 SCREENS = ("try", *(f"galleries/demo/{screen}" for screen in OF_DEMO), "keys")
 
@@ -34,7 +37,7 @@ def test_signing_in_and_out(page: Any, site: Any) -> None:
     assert "/sign-in" in page.url
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [2000, 1280, 400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_screen_breaks_a_rule_of_accessibility(page: Any, site: Any, width: int, scheme: Any) -> None:
     from axe_playwright_python.sync_playwright import Axe
@@ -97,9 +100,9 @@ def test_a_reviewer_decides_with_one_key(page: Any, site: Any) -> None:
     page.wait_for_url("**/review?undo=*")
     assert reviews.counts()["decided"] == 1
     page.keyboard.press("x")
-    page.wait_for_function("() => document.body.textContent.includes('2 decided')")
+    page.wait_for_function("() => document.body?.textContent.includes('2 decided')")
     page.keyboard.press("Backspace")
-    page.wait_for_function("() => document.body.textContent.includes('undone')")
+    page.wait_for_function("() => document.body?.textContent.includes('undone')")
     assert reviews.counts()["decided"] == 1
     page.keyboard.press("Space")
     page.wait_for_load_state("networkidle")
@@ -118,6 +121,53 @@ def test_two_reviewers_get_different_items_and_a_double_click_decides_once(chrom
     page.wait_for_url("**/review?undo=*")
     assert site.service.galleries.get("demo").ledger.reviews.counts()["decided"] == 1
     other.context.close()
+
+
+def test_the_last_decision_can_be_undone_after_the_page_was_opened_anew(page: Any, site: Any) -> None:
+    reviews = site.service.galleries.get("demo").ledger.reviews
+    site.sign_in(page, "reviewer")
+    page.goto(f"{site.address}/galleries/demo/review")
+    assert page.locator("[data-key='Backspace']").count() == 0
+    page.keyboard.press("x")
+    page.wait_for_url("**/review?undo=*")
+    page.goto(f"{site.address}/galleries/demo")
+    page.goto(f"{site.address}/galleries/demo/review")
+    page.keyboard.press("Backspace")
+    page.wait_for_function("() => document.body?.textContent.includes('undone')")
+    assert reviews.counts()["decided"] == 0
+    assert page.locator("[data-key='Backspace']").count() == 0
+
+
+def test_two_people_decide_the_same_review_on_phones_with_a_thumb(chromium: Any, service: Any, serve: Any) -> None:
+    settings = service.settings.model_copy(update={"reviews": ReviewSettings(people=2)})
+    service.close()
+    both = Service(settings).open()
+    phone = {"viewport": {"width": 400, "height": 800}, "has_touch": True, "is_mobile": True}
+    with serve(both) as site:
+        reviews = both.galleries.get("demo").ledger.reviews
+        tabs = [chromium.new_context(**phone).new_page() for _ in range(2)]
+        asked = []
+        for decided, tab in enumerate(tabs):
+            site.sign_in(tab, "reviewer")
+            tab.goto(f"{site.address}/galleries/demo/review")
+            asked.append(tab.locator(".decide form").first.get_attribute("action"))
+            for button in tab.locator(".decide button").all():
+                place = button.bounding_box()
+                assert place["height"] >= 44
+                assert 400 <= place["y"] <= 800 - place["height"], "it is in reach of a thumb, without scrolling"
+                assert place["x"] + place["width"] <= 400
+            assert tab.evaluate("() => document.documentElement.scrollWidth") == 400
+            assert reviews.counts()["decided"] == 0
+            tab.locator("[data-key='a']").tap()
+            tab.wait_for_url("**/review?undo=*")
+            assert reviews.counts()["decided"] == decided, "one person alone decides nothing"
+        assert asked[0] == asked[1]
+        tabs[1].locator("[data-key='Backspace']").tap()
+        tabs[1].wait_for_function("() => document.body?.textContent.includes('undone')")
+        assert reviews.counts()["decided"] == 0
+        for tab in tabs:
+            tab.context.close()
+    both.close()
 
 
 def test_the_back_button_shows_a_decision_that_cannot_be_made_twice(page: Any, site: Any) -> None:
@@ -146,7 +196,7 @@ def test_images_are_identified_and_a_wrong_file_is_explained(page: Any, site: An
     Image.fromarray(playground.chosen(playground.enrolled[5].label)).save(picture)
     page.locator("#files").set_input_files([picture])
     page.get_by_role("button", name="Identify", exact=True).click()
-    page.wait_for_function("() => document.body.textContent.includes('1 answer')")
+    page.wait_for_function("() => document.body?.textContent.includes('1 answer')")
     assert page.locator("tbody tr").count() == 1
     wrong = tmp_path / "wrong.png"
     wrong.write_bytes(b"not an image")
@@ -180,14 +230,31 @@ def test_a_subject_is_renamed_removed_and_brought_back(page: Any, site: Any) -> 
     page.get_by_role("button", name="Remove first one").click()
     assert live.subject("first one") is None
     page.get_by_role("button", name="Undo").click()
-    page.wait_for_function("() => document.body.textContent.includes('undone')")
+    page.wait_for_function("() => document.body?.textContent.includes('undone')")
     assert live.subject("first one") is not None
     page.goto(f"{site.address}/galleries/demo/subjects/{subject.number}")
     page.get_by_role("checkbox", name="I know").check()
     page.get_by_role("button", name="Erase first one").click()
-    page.wait_for_function("() => document.body.textContent.includes('was erased')")
+    page.wait_for_function("() => document.body?.textContent.includes('was erased')")
     assert live.subject("first one") is None
     assert live.store.receipts()[-1].clean
+
+
+def test_a_sample_links_to_its_original_by_the_operators_template(page: Any, service: Any, serve: Any) -> None:
+    settings = service.settings.model_copy(update={"origin_link": "https://archive.example/photos/{origin}"})
+    live = service.galleries.get("demo").live
+    subject = live.subjects(2, 1)[0]
+    live.add_samples(live.samples(subject.id)[0].embedding[None], [subject.id], origin='2026/no 7.jpg?x"><script>')
+    service.close()
+    linked = Service(settings).open()
+    with serve(linked) as site:
+        site.sign_in(page, "viewer")
+        page.goto(f"{site.address}/galleries/demo/subjects/{subject.number}")
+        link = page.get_by_role("link", name="2026/no 7.jpg")
+        assert link.get_attribute("href") == ("https://archive.example/photos/2026/no%207.jpg%3Fx%22%3E%3Cscript%3E")
+        assert link.get_attribute("rel") == "noreferrer"
+        assert page.said == []
+    linked.close()
 
 
 def test_a_lost_connection_is_said(page: Any, site: Any) -> None:
@@ -273,26 +340,26 @@ def test_samples_are_moved_to_a_new_and_to_an_enrolled_subject_and_back(page: An
         page.get_by_role("checkbox", name=f"Sample {number}", exact=True).check()
         page.get_by_label("or move them to").fill(to)
         page.get_by_role("button", name="Move", exact=True).click()
-        page.wait_for_function("() => document.body.textContent.includes('Moved to')")
+        page.wait_for_function("() => document.body?.textContent.includes('Moved to')")
 
     move(own[0], str(second.id))
     assert {sample.number for sample in live.samples(second.id)} == {*before[second.id], own[0]}
     move(own[1], "somebody new")
     assert [sample.number for sample in live.samples("somebody new")] == [own[1]]
     page.get_by_role("button", name="Undo").click()
-    page.wait_for_function("() => document.body.textContent.includes('undone')")
+    page.wait_for_function("() => document.body?.textContent.includes('undone')")
     assert live.subject("somebody new") is None
     move(own[1], str(second.id))
     page.get_by_role("button", name="Undo").click()  # a split and a merge
-    page.wait_for_function("() => document.body.textContent.includes('undone')")
+    page.wait_for_function("() => document.body?.textContent.includes('undone')")
     assert [sample.number for sample in live.samples(first.id)] == own[1:]
     page.goto(f"{site.address}/galleries/demo/subjects/{first.number}")
     page.get_by_label("The same as").fill(str(second.id))
     page.get_by_role("button", name="Merge").click()
-    page.wait_for_function("() => document.body.textContent.includes('is now part of')")
+    page.wait_for_function("() => document.body?.textContent.includes('is now part of')")
     assert live.subject(first.id) is None
     page.get_by_role("button", name="Undo").click()
-    page.wait_for_function("() => document.body.textContent.includes('undone')")
+    page.wait_for_function("() => document.body?.textContent.includes('undone')")
     assert live.subject(first.id) is not None
 
 
@@ -309,14 +376,14 @@ def test_findings_of_the_audit_are_answered_with_one_key_and_undone(page: Any, s
     assert "may be one" in card.inner_text()
     assert card.locator("figure").count() == 2
     page.keyboard.press("x")
-    page.wait_for_function("() => document.body.textContent.includes('will not be asked again')")
+    page.wait_for_function("() => document.body?.textContent.includes('will not be asked again')")
     assert len(opened.ledger.dismissals.all()) == 1
     assert "a copy" not in page.locator(".pairs .first").inner_text()
     page.get_by_role("button", name="Undo").click()
-    page.wait_for_function("() => document.body.textContent.includes('is back')")
+    page.wait_for_function("() => document.body?.textContent.includes('is back')")
     assert opened.ledger.dismissals.all() == set()
     page.keyboard.press("a")
-    page.wait_for_function("() => document.body.textContent.includes('is now part of')")
+    page.wait_for_function("() => document.body?.textContent.includes('is now part of')")
     assert live.subject("a copy") is None or live.subjects(limit=1)[0].id == "a copy"
     page.get_by_role("button", name="Undo").click()
     page.wait_for_url("**/audit")
@@ -342,12 +409,12 @@ def test_the_handle_sets_the_filter_for_those_who_may_and_is_undone(page: Any, s
     assert int(page.locator("#kept").input_value()) < start
     told = page.locator("#told").inner_text()
     page.get_by_role("button", name="Filter so").click()
-    page.wait_for_function("() => document.body.textContent.includes('Before:')")
+    page.wait_for_function("() => document.body?.textContent.includes('Before:')")
     assert live.settings.filter_below != before
     share = told.split("%")[0].removeprefix("Filter ")
     assert f"{share}% of them" in page.locator(".notice.row").inner_text()
     page.get_by_role("button", name="Undo").click()
-    page.wait_for_function("() => document.body.textContent.includes('Before:')")
+    page.wait_for_function("() => document.body?.textContent.includes('Before:')")
     assert live.settings.filter_below == before
 
 

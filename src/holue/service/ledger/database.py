@@ -31,6 +31,8 @@ from holue.store.postgres.address import SCHEMES, Address
 T = TypeVar("T")
 FOLDER, FILE = "service", "ledger.db"
 BUSY_SECONDS = 30
+LOG_PAGES = 256
+"""Pages of SQLite's log until it is begun anew. Syncing a file that grows takes longer than one that is overwritten."""
 
 
 class Database:
@@ -319,7 +321,8 @@ def _direct(file: Path | None) -> sqlite3.Connection | None:
 
 def _prepare_sqlite(connection: Any, record: object) -> None:
     connection.isolation_level = None  # transactions are begun by _begin_sqlite
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY"):
+    pragmas = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY")
+    for pragma in (*pragmas, f"wal_autocheckpoint = {LOG_PAGES}"):
         connection.execute(f"PRAGMA {pragma}")
 
 

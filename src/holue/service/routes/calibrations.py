@@ -13,8 +13,10 @@ from holue.gallery.subjects import UNKNOWN
 from holue.live.calibration.calibrations import CalibrationEntry
 from holue.service.calibration import calibrate_from_reviews, certify_from_reviews, preview_on_reviews
 from holue.service.galleries.opened import Opened
+from holue.service.http import cursors
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
+from holue.service.http.cursors import Cursor, Limit
 from holue.service.http.etags import IfMatch, check_tag, tag_of
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError, not_found
@@ -43,12 +45,20 @@ Activator = Annotated[Asker, allowed(Permission.ACTIVATE)]
 
 
 @router.get(BASE)
-def calibrations(request: Request, response: Response, gallery: GalleryName, asker: Viewer) -> CalibrationsDocument:
-    """All calibrations of a gallery, each with its state and whether it fits the gallery as it is now."""
+def calibrations(
+    request: Request,
+    response: Response,
+    gallery: GalleryName,
+    asker: Viewer,
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> CalibrationsDocument:
+    """Calibrations of a gallery, a page at a time, each with its state and whether it fits the gallery as it is now."""
     opened = service_of(request).galleries.get(gallery)
     entries = opened.live.calibrations()
     response.headers["ETag"] = _tag(entries)
-    return CalibrationsDocument(calibrations=[calibration_document(opened, entry) for entry in entries])
+    found, following = cursors.page(entries, cursor, limit, lambda entry: (entry.number,))
+    return CalibrationsDocument(calibrations=[calibration_document(opened, entry) for entry in found], next=following)
 
 
 @router.get(BASE + "/{number}")

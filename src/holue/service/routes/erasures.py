@@ -9,10 +9,11 @@ from starlette.requests import Request
 
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
+from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError, not_found
 from holue.service.roles import Permission
 from holue.service.routes.operations import numbered
-from holue.service.schemas.operations import ErasureBody, ErasureDocument, SearchedFile
+from holue.service.schemas.operations import ErasureBody, ErasureDocument, PurgeBody, PurgeDocument, SearchedFile
 from holue.service.service import service_of
 from holue.store.values import Receipt
 
@@ -39,6 +40,25 @@ async def erase(
     made = await service.long.run(work)
     response.headers["Location"] = f"/v1/erasures/{made.id}"
     return made
+
+
+@router.post("/v1/galleries/{gallery:segment}/purge")
+async def purge(
+    request: Request, gallery: GalleryName, asker: Annotated[Asker, allowed(Permission.ERASE)], body: PurgeBody
+) -> PurgeDocument:
+    """Erase the subjects whose `retain_until` has come, or only list them."""
+    service = service_of(request)
+    opened = service.galleries.get(gallery)
+
+    def work() -> PurgeDocument:
+        with opened.changing:  # nobody's time is extended between the list and the erasure
+            numbers, _ = opened.live.purge(dry_run=True)
+            if body.dry_run or not numbers:
+                return PurgeDocument(numbers=numbers, erasure=None)
+            receipt = service.erase(asker, opened, numbers=numbers)
+        return PurgeDocument(numbers=numbers, erasure=_document(opened.name, receipt))
+
+    return await service.long.run(work)
 
 
 @router.get("/v1/erasures/{erasure:segment}")

@@ -11,8 +11,10 @@ from starlette.requests import Request
 from holue.live.kept_settings import DEFAULTS
 from holue.recognition.saved.recognizer_folder import plain_settings
 from holue.service.galleries.opened import Opened
+from holue.service.http import cursors
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
+from holue.service.http.cursors import Cursor, Limit
 from holue.service.http.etags import IfMatch, check_tag, tag_of
 from holue.service.http.paths import GalleryName
 from holue.service.http.problems import ProblemError
@@ -31,12 +33,17 @@ router = APIRouter(route_class=StrictRoute, tags=["galleries"])
 
 
 @router.get("/v1/galleries")
-def galleries(request: Request, asker: Annotated[Asker, allowed(Permission.VIEW)]) -> GalleriesDocument:
-    """The galleries that the key may see, in numbers."""
+def galleries(
+    request: Request,
+    asker: Annotated[Asker, allowed(Permission.VIEW)],
+    cursor: Cursor = None,
+    limit: Limit = 100,
+) -> GalleriesDocument:
+    """The galleries that the key may see, in numbers, a page at a time."""
     service = service_of(request)
-    return GalleriesDocument(
-        galleries=[gallery_document(service, opened) for opened in service.galleries if asker.may_see(opened.name)]
-    )
+    seen = [opened for opened in service.galleries if asker.may_see(opened.name)]
+    found, following = cursors.page(seen, cursor, limit, lambda opened: (opened.name,))
+    return GalleriesDocument(galleries=[gallery_document(service, opened) for opened in found], next=following)
 
 
 @router.get("/v1/galleries/{gallery:segment}")

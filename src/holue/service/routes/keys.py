@@ -41,10 +41,12 @@ OfGallery = Annotated[
 
 
 @router.get("/v1/keys")
-def keys(request: Request, asker: Admin) -> KeysDocument:
-    """Every key that was ever made, without secrets."""
+def keys(request: Request, asker: Admin, cursor: Cursor = None, limit: Limit = 100) -> KeysDocument:
+    """Every key that was ever made, without secrets, a page at a time."""
     asker.require(Permission.MANAGE_KEYS, None)
-    return KeysDocument(keys=[KeyDocument(**_plain(key)) for key in _keys(service_of(request)).all()])
+    made = _keys(service_of(request)).all()
+    found, following = cursors.page(made, cursor, limit, lambda key: (key.created, key.prefix))
+    return KeysDocument(keys=[KeyDocument(**_plain(key)) for key in found], next=following)
 
 
 @router.post("/v1/keys", status_code=201)

@@ -12,8 +12,10 @@ from starlette.requests import Request
 from holue.service.galleries.enrolling import enrol_files
 from holue.service.galleries.opened import Opened, is_text
 from holue.service.galleries.probes import MULTIPART
+from holue.service.http import cursors
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
+from holue.service.http.cursors import Cursor, Limit
 from holue.service.http.etags import IfMatch, check_tag
 from holue.service.http.paths import GalleryName, SubjectText
 from holue.service.http.problems import ProblemError, not_found
@@ -56,12 +58,18 @@ SampleNumber = Annotated[int, Path(ge=1, lt=2**63, description="The number of a 
 
 @router.get(SAMPLES)
 def samples(
-    request: Request, gallery: GalleryName, subject: SubjectText, asker: Annotated[Asker, allowed(Permission.VIEW)]
+    request: Request,
+    gallery: GalleryName,
+    subject: SubjectText,
+    asker: Annotated[Asker, allowed(Permission.VIEW)],
+    cursor: Cursor = None,
+    limit: Limit = 100,
 ) -> SamplesDocument:
-    """The samples of a subject, without their embeddings."""
+    """The samples of a subject, without their embeddings, a page at a time."""
     opened = service_of(request).galleries.get(gallery)
-    found = opened.live.samples(opened.subject(subject).id)
-    return SamplesDocument(samples=[_document(sample) for sample in found])
+    own = opened.live.samples(opened.subject(subject).id)
+    found, following = cursors.page(own, cursor, limit, lambda sample: (sample.number,))
+    return SamplesDocument(samples=[_document(sample) for sample in found], next=following)
 
 
 @router.get(SAMPLES + "/{sample}")

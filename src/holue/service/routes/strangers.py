@@ -9,8 +9,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from holue.errors import ConflictError
+from holue.service.http import cursors
 from holue.service.http.access import Asker, allowed
 from holue.service.http.bodies import StrictRoute
+from holue.service.http.cursors import Cursor, Limit
 from holue.service.http.paths import GalleryName
 from holue.service.roles import Permission
 from holue.service.routes.subjects import changed
@@ -29,9 +31,16 @@ BASE = "/v1/galleries/{gallery:segment}/strangers"
 
 @router.get(BASE)
 def strangers(
-    request: Request, gallery: GalleryName, asker: Annotated[Asker, allowed(Permission.REVIEW)]
+    request: Request,
+    gallery: GalleryName,
+    asker: Annotated[Asker, allowed(Permission.REVIEW)],
+    cursor: Cursor = None,
+    limit: Limit = 100,
 ) -> StrangersDocument:
-    """Who seems to have come without being enrolled; empty where strangers are not kept."""
+    """Who seems to have come without being enrolled, a page at a time; empty where strangers are not kept.
+
+    A group that grows between two pages may move to a page before.
+    """
     service = service_of(request)
     opened = service.galleries.get(gallery)
     state = opened.live.current.state
@@ -42,8 +51,10 @@ def strangers(
         if state is None or state.operating_point is None
         else kept.groups(state.operating_point.threshold, model=opened.live.model)
     )
+    found, following = cursors.page(groups, cursor, limit, lambda group: (-len(group.members), group.number))
     return StrangersDocument(
-        groups=[StrangerGroupDocument(**{**vars(group), "members": list(group.members)}) for group in groups],
+        groups=[StrangerGroupDocument(**{**vars(group), "members": list(group.members)}) for group in found],
+        next=following,
         kept_days=service.settings.strangers.days,
     )
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from holue.recognition.risk.decisions import RiskName
-from holue.service.schemas.common import Body, Concentration, Document, Embedding, SubjectId
+from holue.service.schemas.common import Body, Concentration, Document, Embedding, Next, SubjectId
 from holue.service.schemas.galleries import FpirDocument
 
 SourceName = Literal["gallery", "probes", "reviews"]
@@ -141,7 +141,8 @@ class CalibrationDocument(Document):
 class CalibrationsDocument(Document):
     """The calibrations of a gallery, oldest first."""
 
-    calibrations: list[CalibrationDocument] = Field(description="All that are kept.")
+    calibrations: list[CalibrationDocument] = Field(description="Those of this page.")
+    next: Next
 
 
 class RatesDocument(Document):
@@ -154,6 +155,39 @@ class RatesDocument(Document):
     filtered: float = Field(description="The share of all that is filtered.", examples=[0.1])
     strangers: int = Field(description="Probes of strangers.", examples=[400])
     enrolled: int = Field(description="Probes of enrolled subjects.", examples=[400])
+
+
+class RateDocument(Document):
+    """A share of wrong answers with its exact interval at 95 %."""
+
+    wrong: int = Field(description="Wrong answers.", examples=[3])
+    answers: int = Field(description="Answers.", examples=[200])
+    share: float | None = Field(description="Wrong answers of all; null where there is none.", examples=[0.015])
+    lower: float = Field(description="The lower end of the interval.", examples=[0.003])
+    upper: float = Field(description="The upper end of the interval.", examples=[0.043])
+
+
+class KeptDocument(Document):
+    """What filtering the least certain answers would leave."""
+
+    kept: float = Field(description="The share of the answers that is kept.", examples=[0.9])
+    errors: RateDocument = Field(description="The errors among them.")
+    uncertainty: float = Field(description="The largest uncertainty among them.", examples=[0.2])
+    filter_below: float = Field(description="The quality below which the others are filtered.", examples=[0.8])
+
+
+class ExpectedErrorsDocument(Document):
+    """What the enrolled samples, each left out in turn, say about the errors of answers now; half of the probes are strangers."""
+
+    gallery_version: int = Field(description="The version that was asked.", examples=[7])
+    calibration: int | None = Field(description="The calibration that answered.", examples=[2])
+    source: str = Field(
+        description="What that calibration was learned from; from `leave-one-out` it has seen these samples.",
+        examples=["probes"],
+    )
+    fpir: RateDocument = Field(description="Strangers that were accepted.")
+    fnir: RateDocument = Field(description="Enrolled subjects that were rejected or taken for another.")
+    curve: list[KeptDocument] = Field(description="At most a hundred shares, the smallest first.")
 
 
 class PreviewDocument(Document):

@@ -18,6 +18,12 @@ Embedding = Annotated[
 Concentration = Annotated[float, Field(gt=0, allow_inf_nan=False, examples=[120.0])]
 
 
+Next = Annotated[
+    str | None,
+    Field(description="The cursor of the next page; null where this is the last one.", examples=["MTAw"]),
+]
+
+
 class Body(BaseModel):
     """What a request sends; a field that is not known is an error."""
 

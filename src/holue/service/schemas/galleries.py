@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from holue.service.schemas.common import Body, Document
+from holue.service.schemas.common import Body, Document, Next
 
 
 class NewGallery(Body):
@@ -139,4 +139,5 @@ class GalleryDocument(Document):
 class GalleriesDocument(Document):
     """The galleries that the key may see."""
 
-    galleries: list[GalleryDocument] = Field(description="The galleries, by name.")
+    galleries: list[GalleryDocument] = Field(description="The galleries of this page, by name.")
+    next: Next

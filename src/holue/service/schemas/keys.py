@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from holue.service.schemas.common import Body, Document
+from holue.service.schemas.common import Body, Document, Next
 
 RoleName = Literal["viewer", "operator", "enroller", "reviewer", "auditor", "admin"]
 
@@ -62,7 +62,8 @@ class NewKeyDocument(KeyDocument):
 class KeysDocument(Document):
     """Every key that was ever made."""
 
-    keys: list[KeyDocument] = Field(description="The keys, oldest first.")
+    keys: list[KeyDocument] = Field(description="The keys of this page, oldest first.")
+    next: Next
 
 
 class LogEntry(Document):

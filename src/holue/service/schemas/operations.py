@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from holue.service.schemas.common import Body, Document, Number, SubjectId
+from holue.service.schemas.common import Body, Document, Next, Number, SubjectId
 
 
 class EventDocument(Document):
@@ -67,6 +67,19 @@ class ErasureDocument(Document):
     not_searched: list[str] = Field(description="What may hold the bytes and was out of reach.", examples=[[]])
 
 
+class PurgeBody(Body):
+    """Which expired subjects to erase: all of them."""
+
+    dry_run: bool = Field(default=False, strict=True, description="Only list them.", examples=[False])
+
+
+class PurgeDocument(Document):
+    """The subjects whose time to be kept had come."""
+
+    numbers: list[int] = Field(description="Their numbers.", examples=[[3]])
+    erasure: ErasureDocument | None = Field(description="The receipt; null where nobody was erased.")
+
+
 class SnapshotBody(Body):
     """A snapshot to take."""
 
@@ -85,7 +98,8 @@ class SnapshotDocument(Document):
 class SnapshotsDocument(Document):
     """The snapshots of a gallery."""
 
-    snapshots: list[SnapshotDocument] = Field(description="The snapshots, by name.")
+    snapshots: list[SnapshotDocument] = Field(description="The snapshots of this page, by name.")
+    next: Next
 
 
 class AuditBody(Body):

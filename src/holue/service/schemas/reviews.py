@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from holue.service.schemas.common import Body, Changed, Document, Number, SubjectId
+from holue.service.schemas.common import Body, Changed, Document, Next, Number, SubjectId
 
 KindName = Literal["accept", "reject", "other", "not_this", "skip"]
 StateName = Literal["open", "disputed", "decided"]
@@ -128,7 +128,8 @@ class StrangerGroupDocument(Document):
 class StrangersDocument(Document):
     """Who seems to have come without being enrolled, the largest group first."""
 
-    groups: list[StrangerGroupDocument] = Field(description="The groups.")
+    groups: list[StrangerGroupDocument] = Field(description="The groups of this page.")
+    next: Next
     kept_days: float = Field(description="Days for which unknown probes are kept; 0 keeps none.", examples=[0.0])
 
 

@@ -6,7 +6,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holue.service.schemas.common import Body, Changed, Concentration, Document, Embedding, Metadata, Number, SubjectId
+from holue.service.schemas.common import (
+    Body,
+    Changed,
+    Concentration,
+    Document,
+    Embedding,
+    Metadata,
+    Next,
+    Number,
+    SubjectId,
+)
 
 Text = Annotated[str, Field(max_length=4096)]
 
@@ -140,4 +150,5 @@ class SampleDocument(Document):
 class SamplesDocument(Document):
     """The samples of a subject."""
 
-    samples: list[SampleDocument] = Field(description="All of them, in the order of their numbers.")
+    samples: list[SampleDocument] = Field(description="Those of this page, in the order of their numbers.")
+    next: Next

@@ -155,6 +155,12 @@ class Reviews:
 
         return self._database.writing(take_back)
 
+    def last_of(self, actor: str) -> int | None:
+        """The item of a reviewer's newest decision that stands; None where there is none."""
+        own = sql.select(DECISIONS.c.review).where(DECISIONS.c.actor == actor, DECISIONS.c.undone.is_(None))
+        with self._database.reading() as connection:
+            return connection.execute(own.order_by(DECISIONS.c.number.desc()).limit(1)).scalars().first()
+
     def purge(self, before: float) -> int:
         """Delete the items that came before a time, with their probes and labels; returns how many."""
         query = sql.select(REVIEWS.c.number).where(REVIEWS.c.created < before)

@@ -35,6 +35,8 @@ def next_item(request: Request, visitor: Visiting, gallery: GalleryName, undo: i
     visitor.asker.require(Permission.REVIEW, gallery)
     opened = service_of(request).galleries.get(gallery)
     reviews = opened.ledger.reviews
+    if undo is None:  # the page was opened anew
+        undo = reviews.last_of(visitor.asker.actor)
     item = reviews.claim(visitor.asker.actor)
     counts = reviews.counts()
     return render(
