@@ -209,7 +209,7 @@ def test_strangers_are_not_kept_unless_that_is_set(start: Start, people: People)
     stranger = {"probes": people.samples(300, 2, seed=9).tolist()}
     api = start()
     assert [each["decision"] for each in api.post(f"{G}/identify", json=stranger).json()["answers"]] == ["rejected"] * 2
-    assert api.get(f"{G}/strangers").json() == {"groups": [], "kept_days": 0.0}
+    assert api.get(f"{G}/strangers").json() == {"groups": [], "next": None, "kept_days": 0.0}
 
 
 def test_a_group_of_strangers_is_enrolled(start: Start, people: People) -> None:

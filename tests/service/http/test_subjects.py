@@ -198,7 +198,7 @@ def test_a_snapshot_is_taken_and_listed(api: Api) -> None:
     assert api.post(url, json={"name": "monday"}).status_code == 201
     assert api.post(url, json={"name": "monday"}).status_code == 409
     assert api.post(url, json={"name": "../monday"}).status_code == 422
-    assert api.get(url).json() == {"snapshots": [{"name": "monday"}]}
+    assert api.get(url).json() == {"snapshots": [{"name": "monday"}], "next": None}
 
 
 def test_an_audit_finds_who_is_enrolled_twice(api: Api, people: People) -> None:

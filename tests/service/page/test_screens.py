@@ -248,7 +248,7 @@ def test_a_sample_links_to_its_original_by_the_operators_template(page: Any, ser
     service.close()
     linked = Service(settings).open()
     with serve(linked) as site:
-        site.sign_in(page, "viewer")
+        site.sign_in(page, "enroller")
         page.goto(f"{site.address}/galleries/demo/subjects/{subject.number}")
         link = page.get_by_role("link", name="2026/no 7.jpg")
         assert link.get_attribute("href") == ("https://archive.example/photos/2026/no%207.jpg%3Fx%22%3E%3Cscript%3E")
