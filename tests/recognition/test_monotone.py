@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from holue.errors import NotCalibratedError
 from holue.recognition.quality.heads.monotone import MonotoneHead
+from holue.recognition.quality.heads.shifted import ShiftedHead
 
 
 @settings(max_examples=25, deadline=None)
@@ -86,3 +87,15 @@ def test_rounding_hardly_moves_a_quality() -> None:
     other.fit(features * (1 + 1e-13 * rng.normal(size=features.shape)), target)  # as another processor might round
     # Seen: 4e-7, and 2.5e-4 with the optimiser's own tolerance.
     np.testing.assert_allclose(one(features), other(features), rtol=0, atol=2e-6)
+
+
+def test_a_head_between_shifts_is_kept_until_the_shift_or_what_was_learned_changes() -> None:
+    x = np.linspace(-1.0, 1.0, 200)
+    one, other = ShiftedHead(), ShiftedHead()
+    for head, sign in ((one, 1), (other, -1)):
+        head.fit(lambda shift: (x - shift * (x > 0))[:, None], sign * x > 0, [0.0, 0.5], [np.linspace(-1.0, 1.0, 4)])
+    probe = np.array([[0.2]])
+    assert one.at(0.25) is one.at(0.25)
+    assert one(probe, 0.25) != one(probe, 0.5)
+    one.restore(other.state("h"), "h")
+    np.testing.assert_array_equal(one(probe, 0.5), other(probe, 0.5))

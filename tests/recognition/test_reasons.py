@@ -1,6 +1,7 @@
 """Reasons, in worlds where the cause is known."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,6 +67,15 @@ def test_shares_add_up_to_the_uncertainty(fitted: Fitted) -> None:
     np.testing.assert_allclose(reasons.uncertainty, 1 - score(reading), atol=1e-12)
     if reading.probes.concentrations is None:
         assert (reasons.shares[:, 2] == 0).all()
+
+
+def test_what_was_judged_already_is_not_judged_again_and_the_reasons_are_the_same_bits(fitted: Fitted) -> None:
+    score, _, reading = fitted
+    answers = score.probabilities(reading)
+    assert answers.enrolled is not None
+    known, anew = score.explain(reading, answers), score.explain(reading, replace(answers, enrolled=None))
+    np.testing.assert_array_equal(known.shares, anew.shares)
+    assert known.sentences == anew.sentences
 
 
 def test_a_probe_half_way_between_two_templates_is_uncertain_and_told_so(big: SimulatedWorld, fitted: Fitted) -> None:

@@ -77,15 +77,15 @@ class Reading:
         evidence = self.evidence.take(rows)
         return Reading(self.probes.take(rows), self.search, self.point, self.temperature, evidence)
 
-    @property
+    @cached_property
     def best_score(self) -> Float64Array:
         """The acceptance score ``s(p) = max_c μ_c·z``."""
         return np.asarray(self.evidence.top_scores[:, 0], dtype=np.float64)
 
-    @property
+    @cached_property
     def accepted(self) -> npt.NDArray[np.bool_]:
         """``s(p) ≥ τ``, which is ``p_0 ≤ max_c p_c`` (paper, decision equivalence)."""
-        return self.best_score >= self.point.threshold
+        return np.asarray(self.best_score >= self.point.threshold)
 
     @cached_property
     def posterior(self) -> Posterior:

@@ -18,6 +18,7 @@ class Probabilities:
     candidates: Float64Array  # (n, k) best score first
     nobody: Float64Array  # (n,)
     calibrated: bool  # on validation probes; else they are the class model's own posterior
+    enrolled: Float64Array | None = None  # (n,) of somebody enrolled, where learned: what ``nobody`` is 1 less of
 
     @classmethod
     def of_model(cls, reading: Reading) -> Probabilities:

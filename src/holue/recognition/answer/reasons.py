@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from math import factorial
 
@@ -44,6 +45,9 @@ from holue.recognition.answer.probabilities import Probabilities
 from holue.recognition.reading import Reading
 
 BOUNDARY, LOOK_ALIKE, SAMPLE, NONE = 0, 1, 2, -1
+
+CAUSE_COLUMNS = {BOUNDARY: slice(0, 2), SAMPLE: slice(2, 3)}
+"""The columns of the causes (``causes.py``) that the head reads."""
 
 WORTH_NAMING = 0.02
 """Shares below this are not worth a sentence."""
@@ -138,7 +142,7 @@ def explain(reading: Reading, probabilities: Probabilities, judge: Judge, typica
     features, accepted, share = causes(reading), reading.accepted, best_share(probabilities)
     side = accepted.astype(int)
     reference = typical.causes[side], typical.share[side]
-    usual, shares = _shapley(features, share, reference, judge, accepted)
+    usual, shares = _shapley(features, share, reference, judge, accepted, probabilities.enrolled)
     main = _largest(shares[:, [BOUNDARY, SAMPLE]], WORTH_NAMING)
     poor = features[:, SAMPLE] >= typical.poor if features.shape[1] > SAMPLE else np.zeros(len(features), dtype=bool)
     missed = np.where(poor, SAMPLE, BOUNDARY)
@@ -175,29 +179,55 @@ def _shapley(
     reference: tuple[Float64Array, Float64Array],
     judge: Judge,
     accepted: npt.NDArray[np.bool_],
+    judged: Float64Array | None = None,
 ) -> tuple[Float64Array, Float64Array]:
-    """The uncertainty of the reference (n,), and what each cause adds to it (n, 3)."""
-    columns = {BOUNDARY: [0, 1], LOOK_ALIKE: [], SAMPLE: [2]}
-    players = [BOUNDARY, LOOK_ALIKE, SAMPLE][: features.shape[1]]
+    """The uncertainty of the reference (n,), and what each cause adds to it (n, 3).
+
+    ``judged`` is what ``judge`` says of the features themselves, where it was asked already.
+    """
+    coalitions, marginals = _coalitions(features.shape[1])
     enrolled: dict[frozenset[int], Float64Array] = {}
-    value = {}
-    for size in range(len(players) + 1):
-        for known in combinations(players, size):
-            in_head = frozenset(known) - {LOOK_ALIKE}
-            if in_head not in enrolled:
-                mixed = reference[0].copy()
-                for player in in_head:
-                    mixed[:, columns[player]] = features[:, columns[player]]
-                enrolled[in_head] = judge(mixed)
-            best = share if LOOK_ALIKE in known else reference[1]
-            value[frozenset(known)] = np.where(accepted, 1.0 - enrolled[in_head] * best, enrolled[in_head])
+    if judged is not None:
+        enrolled[max((in_head for _, in_head in coalitions), key=len)] = judged
+    value = []
+    for known, in_head in coalitions:
+        if in_head not in enrolled:
+            mixed = reference[0].copy()
+            for player in in_head:
+                own = CAUSE_COLUMNS[player]
+                mixed[:, own] = features[:, own]
+            enrolled[in_head] = judge(mixed)
+        best = share if LOOK_ALIKE in known else reference[1]
+        value.append(np.where(accepted, 1.0 - enrolled[in_head] * best, enrolled[in_head]))
     shares = np.zeros((len(features), len(CAUSES)))
+    for cause, weight, joined, without in marginals:
+        shares[:, cause] += weight * (value[joined] - value[without])
+    return value[0], shares
+
+
+@cache
+def _coalitions(
+    width: int,
+) -> tuple[list[tuple[frozenset[int], frozenset[int]]], list[tuple[int, float, int, int]]]:
+    """Shapley's sum over ``width`` causes: every set of causes, nobody first, with those of them that the head reads.
+
+    Then its terms: a cause, the weight, and the places of two sets, with the cause and without it.
+    """
+    players = [BOUNDARY, LOOK_ALIKE, SAMPLE][:width]
     count = len(players)
-    for j in players:
-        for without in (s for s in value if j not in s):
-            weight = factorial(len(without)) * factorial(count - 1 - len(without)) / factorial(count)
-            shares[:, j] += weight * (value[without | {j}] - value[without])
-    return value[frozenset()], shares
+    sets = [frozenset(known) for size in range(count + 1) for known in combinations(players, size)]
+    terms = [
+        (
+            j,
+            factorial(len(without)) * factorial(count - 1 - len(without)) / factorial(count),
+            sets.index(without | {j}),
+            place,
+        )
+        for j in players
+        for place, without in enumerate(sets)
+        if j not in without
+    ]
+    return [(known, known - {LOOK_ALIKE}) for known in sets], terms
 
 
 @dataclass(frozen=True, eq=False)

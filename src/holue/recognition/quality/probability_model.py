@@ -76,7 +76,7 @@ class ProbabilityModel:
         if self.shares is None:
             raise NotCalibratedError("probabilities are learned from validation probes: call calibrate first")
         enrolled = self.p_enrolled(causes(reading), reading.point)
-        return Probabilities(enrolled[:, None] * self.shares(reading), 1.0 - enrolled, True)
+        return Probabilities(enrolled[:, None] * self.shares(reading), 1.0 - enrolled, True, enrolled)
 
     def p_enrolled(self, features: Float64Array, point: OperatingPoint) -> Float64Array:
         """``h`` (n,) of causes (n, 2 or 3) at an operating point."""

@@ -145,4 +145,4 @@ def _ramps(values: Float64Array, knots: Float64Array) -> Float64Array:
     if len(knots) == 1:
         return np.asarray(values[:, None] >= knots, dtype=np.float64)
     low, high = knots[:-1], knots[1:]
-    return np.clip((values[:, None] - low) / (high - low), 0, 1)
+    return np.minimum(np.maximum((values[:, None] - low) / (high - low), 0.0), 1.0)

@@ -34,6 +34,8 @@ class ShiftedHead:
     def __init__(self) -> None:
         self.shifts: Float64Array = NOT_SHIFTED  # ascending
         self.heads: tuple[MonotoneHead, ...] = ()  # one for each shift, all with the same knots
+        # The last one that was interpolated, and all it was made of: a gallery of one size asks for one shift.
+        self._last: tuple[float, Float64Array, tuple[MonotoneHead, ...], MonotoneHead] | None = None
 
     @property
     def is_fitted(self) -> bool:
@@ -61,6 +63,9 @@ class ShiftedHead:
 
     def at(self, shift: float) -> MonotoneHead:
         """The head of one shift; beyond the first and the last it stays as it is there."""
+        last = self._last
+        if last is not None and last[0] == shift and last[1] is self.shifts and last[2] is self.heads:
+            return last[3]
         if not self.is_fitted:
             raise NotCalibratedError("this quality is learned from validation probes: call calibrate first")
         place = float(np.interp(shift, self.shifts, np.arange(len(self.shifts))))
@@ -69,6 +74,7 @@ class ShiftedHead:
         head = MonotoneHead()
         head.knots = self.heads[0].knots
         head.weights = (low + 1 - place) * self._weights(low) + (place - low) * self._weights(high)
+        self._last = shift, self.shifts, self.heads, head
         return head
 
     def state(self, prefix: str) -> dict[str, Float64Array]:
