@@ -196,3 +196,15 @@ def test_a_page_of_the_log_claims_only_what_was_checked(service: Service) -> Non
     second = visit.send("GET", "/galleries/demo/log?before=50", {})
     assert second.status_code == 200
     assert not any(claim in second.text for claim in written)
+
+
+def test_a_subject_shows_pictures_to_those_alone_who_may_see_them(visits: dict[str | None, Visit]) -> None:
+    listed = visits["admin"].client.get("/galleries/demo/subjects").text
+    address = re.findall(r'"(/galleries/demo/subjects/\d+)"', listed)[0]
+    for role in sorted(ALL):
+        client = visits[role].client
+        shown = client.get(address).text
+        pictures = re.findall(r'src="(/galleries/demo/pictures/[^"]+)"', shown)
+        assert bool(pictures) == (role in ENROLLER | REVIEWER | AUDITOR), role
+        assert ("not for your role" in shown) == (not pictures), role
+        assert all(client.get(picture).status_code == 200 for picture in pictures), role

@@ -13,7 +13,7 @@ from holue.service.http.paths import GalleryName
 from holue.service.http.problems import not_found
 from holue.service.ledger.images import Of
 from holue.service.page.screens import address_of
-from holue.service.page.visitor import PageRoute, Visiting
+from holue.service.page.visitor import PageRoute, Visiting, Visitor
 from holue.service.roles import Permission
 from holue.service.service import service_of
 
@@ -28,12 +28,17 @@ def picture(
 ) -> Response:
     """One picture."""
     of = Of(kind)
-    if of is Of.REVIEW or not any(visitor.may(permission, gallery) for permission in SEEN_BY):
+    if of is Of.REVIEW or not sees_samples(visitor, gallery):
         visitor.asker.require(Permission.REVIEW, gallery)
     found = service_of(request).galleries.get(gallery).ledger.images.get(of, number)
     if found is None:
         raise not_found("picture", number, "the gallery keeps none of it")
     return Response(found.content, media_type=found.media_type)
+
+
+def sees_samples(visitor: Visitor, gallery: str) -> bool:
+    """Whether the visitor may see pictures of samples."""
+    return any(visitor.may(permission, gallery) for permission in SEEN_BY)
 
 
 def sample_picture(opened: Opened, number: int | None) -> str | None:

@@ -19,7 +19,7 @@ from holue.service.page.moving import move_samples, undoable
 from holue.service.page.quality import link_to_original, poorness, quality_text
 from holue.service.page.rendering import Message, day, redirect, render
 from holue.service.page.screens import address_of
-from holue.service.page.screens.pictures import sample_picture
+from holue.service.page.screens.pictures import sample_picture, sees_samples
 from holue.service.page.visitor import PageRoute, Visiting, Visitor
 from holue.service.roles import Permission
 from holue.service.service import service_of
@@ -73,18 +73,20 @@ def subject(request: Request, visitor: Visiting, gallery: GalleryName, number: i
     measures = opened.ledger.measures.of([sample.number for sample in samples])
     samples.sort(key=lambda sample: poorness(sample, measures.get(sample.number)))
     link, here = service_of(request).settings.origin_link, address_of(gallery, "subjects", number)
+    sees = sees_samples(visitor, gallery)
     return render(
         request, "subject.html.jinja", visitor, title=str(found.id), gallery=gallery, here=here,
         back=address_of(gallery, "subjects"), add=address_of(gallery, "enrol") + f"?subject={number}",
         may_change=visitor.may(Permission.ENROLL, gallery),
-        may_erase=visitor.may(Permission.ERASE, gallery),
+        may_erase=visitor.may(Permission.ERASE, gallery), sees_pictures=sees,
         subject={
             "name": str(found.id), "number": number, "retain_until": day(found.retain_until), "consent": found.consent,
             "purpose": found.purpose,
         },
         samples=[
             {
-                "number": sample.number, "picture": sample_picture(opened, sample.number), "origin": sample.origin,
+                "number": sample.number, "picture": sample_picture(opened, sample.number) if sees else None,
+                "origin": sample.origin,
                 "quality": quality_text(sample, measures.get(sample.number)), "link": link_to_original(link, sample.origin),
             }
             for sample in samples
