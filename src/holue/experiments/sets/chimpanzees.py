@@ -175,8 +175,9 @@ def chimpanzee_protocols(
     roles, file = dealt.roles, dealt.file
     learning = _several(file.take(dealt.shows(roles.heads) & ~dealt.trained))
     people = TrainingPeople(file.take(dealt.shows(roles.heads) & dealt.trained), learning, learning)
-    # A tenth of so few animals would be one.
-    heads = QualityHeads.train(people, settings=size.training(seed, held_out=0.2), cache_dir=size.cache_dir)
+    # A tenth of so few animals would be one, and a fifth of half of them too.
+    held_out = max(0.2, 2 / len(roles.heads))
+    heads = QualityHeads.train(people, settings=size.training(seed, held_out=held_out), cache_dir=size.cache_dir)
 
     def part(crops: tuple[Mask, Mask], norm_only: bool = False) -> ProtocolPart:
         gallery, searched = crops
