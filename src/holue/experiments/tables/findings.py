@@ -45,19 +45,22 @@ def _first_of_the_paper(documents: Sequence[Document]) -> str:
 
 
 def _failed_seeds(documents: Sequence[Document]) -> str:
-    found = []
+    found, keys = [], set()
     for name, point, names in _points(documents):
         for key in (REFERENCE, ABLATED):
             seeds = sorted(value for value in point["prr_f1"].get(key, {}).get("seeds", ()) if value is not None)
             if len(seeds) > 2 and seeds[1] - seeds[0] > FAILED:
                 rest = f"{seeds[1]:.2f} to {seeds[-1]:.2f}"
+                keys.add(key)
                 found.append(f"{names[key]} on {name} at {point['target_fpir']:g} ({seeds[0]:.2f}, the others {rest})")
     if not found:
         return ""
-    return (
-        f"**One seed lies far below the others**: {'; '.join(found)}. It is part of the mean. HolUE-MLP's training can fail "
-        "([why](why-the-level-differs.md#why-holue-mlp-fails-in-some-worlds))."
+    failing = (
+        " HolUE-MLP's training can fail ([why](why-the-level-differs.md#why-holue-mlp-fails-in-some-worlds))."
+        if REFERENCE in keys
+        else ""
     )
+    return f"**One seed lies far below the others**: {'; '.join(found)}. It is part of the mean.{failing}"
 
 
 def _by_probability(documents: Sequence[Document]) -> str:
