@@ -90,7 +90,7 @@ def test_strangers_that_are_all_alike_cannot_say_how_the_threshold_follows(world
 
 def test_a_given_threshold_follows_the_model_and_says_so_on_request(world: SimulatedWorld) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error", FallbackWarning)  # that most enrolled people are missed at 0.5 is another warning
+        warnings.simplefilter("error", FallbackWarning)
         recognizer = OpenSetRecognizer("galue", threshold=0.5).fit(world.gallery.X, world.gallery.y)
         recognizer.calibrate(world.probes.X, world.probes.y)
     assert "threshold= was given" in str(recognizer.fallbacks_[0])
